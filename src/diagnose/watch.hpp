@@ -63,6 +63,7 @@ struct WatchFact {
   bool changed = false;     // the gradients, between `backward` and the step: they were finite
   bool element_nan = true;  // `element` is; else it is Inf
   std::string backward_name{}, backward_type{};  // the module that it is in; no type: it is in none
+  std::string scheduler{};                       // that gave it: "`sched` (LambdaLR)"
   std::string setting{};                         // of the optimizer, that cannot be right: "lr=inf"
   // Of a loss, the site of a probabilistic program, its distribution, and the parameter that this does not
   // allow.

@@ -207,6 +207,12 @@ std::string look_text(const WatchFact& watch) {
            "on: look "
            "for a fill value in the data (1e20, 9.97e36); clip the gradients, and begin again with a new "
            "optimizer";
+  if (at.kind == "optimizer" && !watch.scheduler.empty())
+    return fmt::format(
+        "{}: {} gave it: look at what that computes of this step (one beyond its last, a power of a number "
+        "below 0, a "
+        "division by 0); a rate that is set beside it is overwritten",
+        watch.setting, watch.scheduler);
   if (at.kind == "optimizer" && !watch.setting.empty())
     return fmt::format("set the optimizer's {}: it cannot be right",
                        watch.setting.substr(0, watch.setting.find('='))) +
@@ -273,8 +279,10 @@ std::string look_text(const WatchFact& watch) {
   const bool averages = watch.nan && (at.op.starts_with("nll_loss") || at.op == "mean");
   if (averages && (at.kind == "loss" || (at.kind == "output" && watch.nan && watch.finite_before)))
     return fmt::format(
-        "`{}` had nothing to average: {}; leave such a batch out of the loss", at.op,
-        at.op == "mean" ? "it was given no element" : "every target was ignore_index, or of weight 0");
+        "`{}` had nothing to average: {}; find why nothing is left there; where that may happen, this term "
+        "is 0: "
+        "its sum, divided by the count with clamp(min=1)",
+        at.op, at.op == "mean" ? "it was given no element" : "every target was ignore_index, or of weight 0");
   if (at.kind == "loss") {
     const std::string help = domain_help(watch, at.op);
     return help.empty() ? fmt::format("look at what goes into `{}` in {} {}", at.op, at.unit, at.step) : help;

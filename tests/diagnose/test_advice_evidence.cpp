@@ -80,6 +80,61 @@ TEST(AdviceEvidence, AnInfiniteWeightIsLookedAtFirst) {
   EXPECT_FALSE(says(found, "pass softmax output")) << all(found);
 }
 
+// Seven votes of five are 1.4, which is 357 / 255 as well.
+TEST(AdviceEvidence, AShareOfVotesIsNoPixel) {
+  json facts = facts_of("binary_cross_entropy.target", 2, 1, {{"tensor", {{"shape", {20, 5}}}}});
+  facts["scan"].update(
+      {{"value", 1.4}, {"min", 0.0}, {"max", 1.4}, {"is_float", true}, {"bad", 2}, {"total", 100}});
+  facts["values"] = json::array({json::array({1.4, 2})});
+  EXPECT_EQ(all(diagnose(facts)).find("255"), std::string::npos) << all(diagnose(facts));
+  facts["tensor"]["shape"] = {1, 20, 5};
+  EXPECT_NE(all(diagnose(facts)).find("357 / 255"), std::string::npos) << all(diagnose(facts));
+}
+
+// Spelled otherwise than in the list: to leave the rows out hides it.
+TEST(AdviceEvidence, WhatIsNoneOfTheCategoriesIsNotLeftOut) {
+  json facts = facts_of("nll_loss_forward.target", -1, 9, {{"sample", {{"dataset_index", 12}, {"row", 3}}}});
+  facts["codes"] = {{"text", "pd.Categorical(tag, tags).codes"}, {"line", 8}, {"of", "missing"}};
+  EXPECT_TRUE(says(diagnose(facts), "ignore_index=-1")) << all(diagnose(facts));
+  facts["codes"]["of"] = "either";
+  const Finding found = diagnose(facts);
+  EXPECT_NE(found.summary.find("a value that is missing or none of the categories"), std::string::npos);
+  EXPECT_TRUE(found.fix.front().starts_with("look at sample 12")) << all(found);
+  EXPECT_FALSE(says(found, "ignore_index")) << all(found);
+  EXPECT_TRUE(says(found, "is to be corrected or added")) << all(found);
+}
+
+TEST(AdviceEvidence, TheNumberOfClassesItselfIsAClassMore) {
+  json facts = facts_of("nll_loss_forward.target", 4, 4, {{"layer", layer("cls_head", "out_channels", 4)}});
+  facts["filled"] = {{"text", "torch.full((n,), self.num_classes)"}, {"file", "/a/net.py"}, {"line", 7}};
+  const Finding found = diagnose(facts);
+  EXPECT_EQ(found.cause, Cause::kNumClassesMismatch);
+  EXPECT_NE(found.summary.find("(net.py:7) puts the number of classes itself there"), std::string::npos)
+      << found.summary;
+  EXPECT_TRUE(says(found, "give `cls_head` one output more than that number")) << all(found);
+  EXPECT_FALSE(says(found, "meant to be more")) << all(found);
+  facts["values"] = json::array({json::array({4, 1}), json::array({6, 1})});
+  facts["scan"]["max"] = 6;
+  EXPECT_FALSE(says(diagnose(facts), "one output more")) << "others are wrong as well";
+}
+
+// With another vocab_size the tokenizer would learn as many words more.
+TEST(AdviceEvidence, ANumberThatDecidesMoreIsNotChanged) {
+  json facts = facts_of("embedding.indices", 320, 320, {{"layer", layer("wte", "num_embeddings", 320)}});
+  facts["table"] = "token";
+  facts["counted"] = {{"count", 323}, {"of", "tok.get_vocab_size()"}};
+  facts["made"] = {{{"text", "cfg.vocab_size"}, {"file", "/a/net.py"}, {"line", 91}},
+                   {{"text", "vocab_size=320"}, {"file", "/a/net.py"}, {"line", 23}}};
+  EXPECT_TRUE(says(diagnose(facts), "by `vocab_size=320` (net.py:23)")) << all(diagnose(facts));
+  facts["made"][1]["read"] = {{"file", "/a/net.py"}, {"line", 46}};
+  const Finding found = diagnose(facts);
+  EXPECT_FALSE(says(found, ", by `vocab_size=320`")) << all(found);
+  EXPECT_TRUE(says(found,
+                   "by a number of its own in `cfg.vocab_size` (net.py:91): `vocab_size=320` (net.py:23) is "
+                   "read in line 46, too"))
+      << all(found);
+}
+
 // COCO's categories have gaps; one stray label is none of them.
 TEST(AdviceEvidence, OneStrayLabelSpeaksForNoListWithGaps) {
   json facts = facts_of("gather.index", 90, 80, {{"table", "labels"}});

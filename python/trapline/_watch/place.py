@@ -22,6 +22,7 @@ from trapline._fault.model.autograd import (
     MASKING,
     bad_constant,
     bad_saved,
+    exponent_of,
     in_graph,
     is_bad_value,
     is_finite_below,
@@ -206,11 +207,12 @@ def of_loss(
     if not by and ((looked and _sample()) or added is not None):
         # The modules were given nothing of it.
         whose = _sample() or (sample_of(~added.isfinite(), learned=False) or record_of(added))
-        return _made_of_finite(seen) or {"kind": "target", **whose, "looked": False}
+        other = {} if "sample" in whose else weights.of_other(known.modules)
+        return other or _made_of_finite(seen) or {"kind": "target", **whose, "looked": False}
     if "factor" not in by:
         by |= sites.of_loss(by.get("op", ""))
     if "op" in by and "origin" not in by and "factor" not in by:
-        by |= _line(arisen.made(by["op"]))
+        by |= _line(arisen.made(by["op"], None if hit is None else exponent_of(hit[1])))
     if looked and not given and "origin" not in by and "factor" not in by:
         by |= arisen.line()
     return given if given and not by else {"kind": "loss", "looked": looked, **seen, **by}

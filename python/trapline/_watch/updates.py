@@ -54,7 +54,7 @@ class Updates:
 
     def probes(self, optimizer: Any, place: tuple[int, int]) -> None:
         """After its step the weight there was finite."""
-        if place != NOWHERE:
+        if optimizer is not None and place != NOWHERE:
             self._probed = ((weakref.ref(optimizer), self._light.steps.turn), in_optimizer(optimizer, *place))
 
     def loads(self, module: Any) -> None:

@@ -9,7 +9,7 @@ from typing import Any, Callable, NamedTuple, Optional
 import torch
 
 from trapline._fault.program import arisen, owners, written
-from trapline._watch import stepped
+from trapline._watch import schedules, stepped
 from trapline._watch.forward import is_bad_weight
 from trapline._watch.rows import batch_in_hand
 from trapline._watch.slopes import Slopes, op_of
@@ -120,7 +120,7 @@ def of_other(modules: list[Any]) -> dict[str, Any]:
     for module in [*modules, *(root for _, root in owners.roots())]:
         for name, parameter in module.named_parameters():
             if is_bad_weight(parameter):
-                return {"kind": "weights", "name": name, "beside": True}
+                return {"kind": "weights", "name": name, "beside": True, **written.weights("loss", name)}
     return {}
 
 
@@ -216,7 +216,8 @@ def setting_of(optimizer: Any, parameter: Any) -> dict[str, Any]:
                 if not isinstance(number, float):
                     continue
                 if not math.isfinite(number) or (name == "eps" and number == 0):
-                    return {"setting": f"{name}={number:g}"}
+                    by = schedules.that_gave(optimizer, number) if name == "lr" else {}
+                    return {"setting": f"{name}={number:g}", **by}
                 if name == "eps" and number > 0 and torch.tensor(number, dtype=parameter.dtype) == 0:
                     return {"setting": f"{name}={number:g}, 0 in {str(parameter.dtype).split('.')[-1]}"}
     return {}

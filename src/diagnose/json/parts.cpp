@@ -289,6 +289,8 @@ std::optional<WatchFact> read_watch(const json& facts) {
     watch.backward_type = text(*backward, "type");
   }
   watch.setting = text(*object, "setting");
+  if (const json* scheduler = object_member(*object, "scheduler"))
+    watch.scheduler = fmt::format("`{}` ({})", text(*scheduler, "name"), text(*scheduler, "type"));
   watch.element = read_variable(*object, "element");
   if (watch.element) watch.element_nan = text(*object_member(*object, "element"), "value") == "nan";
   watch.later = boolean(*object, "later").value_or(false);

@@ -13,7 +13,8 @@ def test_of_a_column() -> None:
     numbers = table["city"].astype("category").cat.codes
     found = codes.codes_facts()
     assert found is not None and list(numbers) == [0, -1]
-    assert (found["text"], found["of"]) == ("table['city'].astype('category').cat.codes", "missing")
+    assert found["text"] == "table['city'].astype('category').cat.codes"
+    assert found["of"] == "either"  # another line of this file gives a list
 
 
 def test_of_an_index() -> None:
@@ -22,6 +23,14 @@ def test_of_an_index() -> None:
     found = codes.codes_facts()
     assert found is not None and list(numbers) == [1, -1]
     assert (found["text"], found["of"]) == ("known.get_indexer(['b', 'e'])", "unknown")
+
+
+def test_of_a_list_that_is_given() -> None:
+    """What is written otherwise has -1, too."""
+    numbers = pandas.Categorical(["ulm", None], categories=["Ulm"]).codes
+    found = codes.codes_facts()
+    assert found is not None and list(numbers) == [-1, -1]
+    assert found["of"] == "either"
 
 
 def test_two_places_tell_nothing() -> None:

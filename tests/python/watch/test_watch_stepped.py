@@ -212,7 +212,12 @@ def test_one_weight_of_several_that_a_step_of_the_programs_own_breaks(unseen):
         both.backward()
         optimizer.step()
     seen = unseen.verdict()
-    assert (seen["kind"], seen["step"], seen["name"], seen["op"]) == ("optimizer", LATE, "model[1].weight", "div")
+    assert (seen["kind"], seen["step"], seen["name"], seen["op"]) == (
+        "optimizer",
+        LATE,
+        "model[1].weight",
+        "div",
+    )
     assert line_of(seen) == 'share = p.norm() / (state["norm"] + group["floor"])'
 
 

@@ -1,6 +1,7 @@
 """The batch of a step in a program without a DataLoader: rows of an array or a table of the program's.
 
-Each row of what a module was given has to be equal to one row of the same array, and to no other.
+Each row of what a module was given has to be equal to one row of the same array, and to no other; or all of
+them to the rows that an index of the program's picks, `x[idx]`.
 """
 
 from __future__ import annotations
@@ -11,6 +12,7 @@ from typing import Any, Optional
 
 from trapline._fault.data import batches, columns, only
 from trapline._fault.data.batches import Batch
+from trapline._fault.program import holders, names
 
 _MAX_GIVEN = 1 << 20  # elements of the step's input
 _BUDGET = 1 << 24  # elements of the program's arrays that are compared
@@ -58,14 +60,39 @@ def of(given: list[Any]) -> Optional[Batch]:
     inputs = [one.detach() for one in given if one.dim() and len(one) > 1 and one.is_cpu][:_MOST]
     inputs = [one for one in inputs if 0 < one.numel() <= _MAX_GIVEN and not one.is_complex()]
     data = list(_data()) if inputs else []
+    picked = _picked({len(one) for one in inputs})
     for one in inputs:
         longer = [(held, rows) for held, rows in data if rows.shape[1] == one.numel() // len(one)]
         for held, rows in sorted(longer, key=lambda both: (len(both[1]) <= len(one), len(both[1]))):
-            indices = _indices(one.reshape(len(one), -1), rows) if len(rows) >= len(one) else None
+            lines = one.reshape(len(one), -1)
+            indices = _indices(lines, rows) if len(rows) >= len(one) else None
+            if indices is None:
+                indices = next((index for index in picked if _picks(index, rows, lines)), None)
             if indices is not None:
                 beside = [other for other in inputs if len(other) == len(one)]
                 return Batch(Source(held), None, indices, beside)  # type: ignore[arg-type]
     return None
+
+
+def _picked(lengths: set[int]) -> list[list[int]]:
+    """What the program's variables hold that may pick as many rows, none twice."""
+    found = []
+    for _, value in names.variables():
+        is_index = holders.is_array(value) and value.ndim == 1 and len(value) in lengths
+        index = value.tolist() if is_index else value
+        if type(index) is not list or len(index) not in lengths or any(type(one) is not int for one in index):
+            continue
+        if min(index) >= 0 and len(set(index)) == len(index):
+            found.append(index)
+    return found[:_MOST]
+
+
+def _picks(index: list[int], rows: Any, given: Any) -> bool:
+    """The rows of that index are what was given."""
+    if len(index) != len(given) or max(index) >= len(rows):
+        return False
+    there = rows[index].to(given.dtype)
+    return bool(((there == given) | (there.isnan() & given.isnan())).all())
 
 
 def _data() -> Iterator[tuple[Any, Any]]:

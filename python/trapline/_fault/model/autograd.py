@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections import deque
 from collections.abc import Iterator
 from functools import lru_cache
@@ -337,6 +338,14 @@ def overflowed_before(node: Any) -> Optional[tuple[str, Any]]:
 def is_finite_below(node: Any) -> bool:
     """All that the graph has saved before this operation is finite."""
     return _is_finite_below(node)
+
+
+def exponent_of(node: Any) -> Optional[float]:
+    """Of a power its exponent; NaN: a tensor. None: it is no power."""
+    if not node.name().split("::")[-1].startswith("PowBackward"):
+        return None
+    exponent = getattr(node, "_saved_exponent", None) if node.name().endswith("PowBackward0") else None
+    return float(exponent) if isinstance(exponent, (int, float)) else math.nan
 
 
 def where_bad(name: str, node: Any) -> Any:

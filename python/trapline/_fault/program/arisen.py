@@ -72,14 +72,15 @@ class Statement(NamedTuple):
     whole: bool
 
 
-def made(op: str = "") -> Optional[Facts]:
+def made(op: str = "", exponent: Optional[float] = None) -> Optional[Facts]:
     """`text`, `line`, `name` of the variable that was given it ("" in a call), `op`, and `origin`, its frame.
 
-    `op`: what the graph says of the operation; else the only one of the statement that can make such numbers.
+    `op`: what the graph says of the operation, of a power with its `exponent` (NaN: a tensor); else the only
+    one of the statement that can make such numbers.
     """
     op = _OF_RESULT.get(op, op)
     for chain in _chains():
-        found = _by_name(chain, op) if op else None
+        found = _by_name(chain, op, exponent) if op else None
         if found is None and chain[-1].whole and not op:
             found = _only(chain[-1])
         if found is not None:
@@ -182,23 +183,40 @@ def _method(frame: FrameType, node: Any) -> Any:
     return next((members[node.attr] for members in held if node.attr in members), calls.MISSING)
 
 
-def _by_name(chain: list[Statement], op: str) -> Optional[Facts]:
+def _by_name(chain: list[Statement], op: str, exponent: Optional[float]) -> Optional[Facts]:
     """The only place of the operation: in the statements, the one that began it first, or what they call."""
     for statement in reversed(chain):
-        hits = [node for node, kind in operations(statement.node) if kind == op]
+        hits = [node for node, kind in operations(statement.node) if kind == op and _has(node, exponent)]
         if len(hits) == 1:
             return _facts(statement, op)
         if hits:
             return None
     for statement in reversed(chain):
         for code in _called_by(statement):
-            hits = [node for node, kind in operations(calls.tree_of(code)) if kind == op]
+            inside_it = operations(calls.tree_of(code))
+            hits = [node for node, kind in inside_it if kind == op and _has(node, exponent)]
             if len(hits) == 1:
                 line = hits[0].lineno + calls.first_line(code) - 1
                 return {"op": op, "text": computed.text_of(hits[0]), "line": line, **origin_of(code, line)}
             if hits:  # which of them is not known: the call is
                 return _facts(statement, op) if statement.whole else None
     return None
+
+
+def _has(node: Any, exponent: Optional[float]) -> bool:
+    """A power by that number, as far as the text shows."""
+    if isinstance(node, ast.BinOp):
+        by: Any = node.right
+    else:
+        by = node.args[-1] if isinstance(node, ast.Call) and node.args else None
+    if isinstance(by, ast.UnaryOp) and isinstance(by.op, ast.USub) and isinstance(by.operand, ast.Constant):
+        value = by.operand.value
+        value = -value if type(value) in (int, float) else None
+    else:
+        value = by.value if isinstance(by, ast.Constant) else None
+    if exponent is None or type(value) not in (int, float):
+        return True
+    return bool(value == exponent)
 
 
 def _only(statement: Statement) -> Optional[Facts]:

@@ -11,6 +11,7 @@ import sys
 from typing import Any, Callable, Optional
 
 from trapline._fault.program import places, scope, source
+from trapline._library import aside
 from trapline._library.say import debug
 
 INVALID_CAST = "invalid value encountered in cast"
@@ -30,6 +31,8 @@ def around_show(original: Callable[[Any], None]) -> Callable[[Any], None]:
     """Around the function of Python's that every warning goes through that is shown."""
 
     def show(message: Any) -> None:
+        if aside.is_running():  # the program has been told of it already
+            return
         try:
             text = str(message.message)
             if len(_shown) < _MOST and (_NAN.match(text) or _INF.match(text)):

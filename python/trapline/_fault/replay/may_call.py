@@ -24,6 +24,8 @@ _COMPUTE = (
     "_functools",
 )
 _COMPUTE += ("collections", "_collections", "copy", "statistics", "typing", "einops", "scipy", "enum", "abc")
+# Libraries of functions: solvers of differential equations, optimal transport, sparse softmaxes, geometry.
+_COMPUTE += ("torchdiffeq", "torchsde", "torchcde", "geomloss", "entmax", "kornia", "torch_scatter", "roma")
 _COMPUTE += ("random", "numbers", "fractions", "string", "re", "contextlib", "_abc", "opt_einsum")
 # What belongs to them and does more.
 _ACTS = (

@@ -110,6 +110,8 @@ class Session:
         return function(*map(self._quiet, args), **quiet)
 
     def _quiet(self, value: Any) -> Any:
+        if is_module(value):
+            self._module(value)  # what it holds is put back
         is_function = isinstance(value, (FunctionType, MethodType, functools.partial))
         return self._callables.of(value) if is_function and not _is_made_here(value) else value
 

@@ -1,0 +1,64 @@
+"""Where labels are filled with the number of classes, and what else such a number decides."""
+
+from __future__ import annotations
+
+import ast
+
+import pytest
+
+pytest.importorskip("torch")
+from trapline._fault.program import decided, filled, texts
+
+MADE = [{"text": "self.num_classes", "file": "net.py", "line": 3}]
+
+
+@pytest.fixture
+def program(monkeypatch):
+    def of(text):
+        monkeypatch.setattr(texts, "user_trees", lambda: [("net.py", ast.parse(text))])
+
+    return of
+
+
+@pytest.mark.parametrize(
+    ("text", "found"),
+    [
+        ("t = torch.full((n,), self.num_classes)", "torch.full((n,), self.num_classes)"),
+        (
+            "t = x.new_full(x.shape, fill_value=cfg.num_classes)",
+            "x.new_full(x.shape, fill_value=cfg.num_classes)",
+        ),
+        ("t[~matched] = num_classes", "t[~matched] = num_classes"),
+        ("t = torch.where(hit, t, num_classes)", "torch.where(hit, t, num_classes)"),
+        ("t = torch.full((n,), 0)", None),
+        ("t = torch.full((n,), width)", None),
+        ("t = torch.full((n,), num_classes)\nu[k] = num_classes", None),  # which of them?
+    ],
+)
+def test_the_only_one(program, text, found):
+    program(text)
+    told = filled.filled_with(MADE)
+    assert (told and told["text"]) == found
+
+
+def test_what_no_name_made_is_not_looked_for(program):
+    program("t = torch.full((n,), 5)")
+    assert filled.filled_with([{"text": "5", "file": "net.py", "line": 3}]) is None
+    assert filled.filled_with([]) is None
+
+
+@pytest.mark.parametrize(
+    ("text", "line"),
+    [
+        ("a = 1\ntokens = tokens[:MAX_LEN]", 2),
+        ("trainer = BpeTrainer(vocab_size=cfg.vocab_size)", 1),
+        ("tok.train_from_iterator(rows, vocab_size=vocab_size)", 1),
+        ("head = nn.Linear(d, cfg.vocab_size)", None),
+        ("logits.view(-1, vocab_size)", None),
+        ("x = x[MAX_LEN]", None),
+    ],
+)
+def test_what_else_changes_with_it(program, text, line):
+    program(text)
+    told = decided.by_it(["", "MAX_LEN", "vocab_size", "for n in"])
+    assert told == ({} if line is None else {"read": {"file": "net.py", "line": line}})
