@@ -135,6 +135,21 @@ TEST(AdviceEvidence, ANumberThatDecidesMoreIsNotChanged) {
       << all(found);
 }
 
+// The others begin at 0: more rows would train on steps that nobody began anew.
+TEST(AdviceEvidence, OneRecordThatBeginsBehindTheTableAsksForNoRows) {
+  json facts = facts_of("embedding.indices", 119, 100,
+                        {{"table", "position"},
+                         {"counts_from", 119},
+                         {"layer", layer("time", "num_embeddings", 100)},
+                         {"scan", {{"bad", 10}, {"total", 320}, {"max", 128}}},
+                         {"tensor", {{"shape", {32, 10}}}}});
+  facts["index"] = {26, 0};
+  EXPECT_TRUE(says(diagnose(facts), "only if they count the steps")) << all(diagnose(facts));
+  facts["sample"] = {{"dataset_index", 298}, {"batch", 6}, {"row", 26}};
+  EXPECT_FALSE(says(diagnose(facts), "only if they count the steps")) << all(diagnose(facts));
+  EXPECT_TRUE(says(diagnose(facts), "begins anew with each sequence")) << all(diagnose(facts));
+}
+
 // COCO's categories have gaps; one stray label is none of them.
 TEST(AdviceEvidence, OneStrayLabelSpeaksForNoListWithGaps) {
   json facts = facts_of("gather.index", 90, 80, {{"table", "labels"}});
