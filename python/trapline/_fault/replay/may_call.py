@@ -8,7 +8,7 @@ import inspect
 import types
 from typing import Any, Callable, Optional
 
-from trapline._fault.program import owners
+from trapline._fault.program import owners, texts
 from trapline._fault.replay.rewrite import CannotRun
 
 # Of these packages the functions, methods and classes run as they are: they compute, and give what they made.
@@ -150,7 +150,27 @@ class Callables:
         plain = plain or any(base.__module__.startswith(_DISTRIBUTIONS) for base in kind.__mro__)
         if known or plain:
             return kind
+        if _is_plain(kind):
+            return functools.partial(self._made, kind)
         raise CannotRun(kind.__name__)
+
+    def _made(self, kind: type, *args: Any, **kwargs: Any) -> Any:
+        """An object of a class of the program's, as its constructor makes it."""
+        one = self._own.takes(object.__new__(kind))
+        start = _member(kind, "__init__")
+        if isinstance(start, types.FunctionType):
+            types.MethodType(self._function(start), one)(*args, **kwargs)
+        return one
+
+
+def _is_plain(kind: type) -> bool:
+    """A class of the program's that nothing of another kind is behind: no module, no thread, no file."""
+    bases = [base for base in kind.__mro__ if base is not object]
+    return (
+        type(kind) is type
+        and all(texts.is_users_class(base) for base in bases)
+        and not any(name in vars(base) for base in bases for name in ("__new__", "__del__", "__setattr__"))
+    )
 
 
 def _member(kind: type, name: str) -> Any:

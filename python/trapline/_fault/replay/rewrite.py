@@ -15,8 +15,8 @@ from typing import Any, Callable
 
 from trapline._fault.program import calls, source
 
-CALL, WITH, TICK, SET, GET, KEEP = (
-    f"__trapline_{name}" for name in ["call", "with", "tick", "set", "get", "keep"]
+CALL, WITH, TICK, SET, GET, KEEP, FILL = (
+    f"__trapline_{name}" for name in ["call", "with", "tick", "set", "get", "keep", "fill"]
 )
 _DEFINITIONS = (ast.FunctionDef, ast.AsyncFunctionDef)
 _SCOPES = (*_DEFINITIONS, ast.Lambda, ast.ClassDef)
@@ -269,7 +269,16 @@ class _Quiet(ast.NodeTransformer):
                 value.args = [self.visit(one) for one in value.args]
                 value.keywords = [self.visit(one) for one in value.keywords]
                 return node
+            if _is_path(holder) and not value.keywords:
+                return self._filled(node, value)
         return ast.copy_location(ast.Pass(), node)
+
+    def _filled(self, node: ast.Expr, call: Any) -> Any:
+        """What a container is filled with, where that is a copy: asked for then."""
+        given = ast.copy_location(ast.Tuple(elts=call.args, ctx=ast.Load()), call)
+        name = ast.copy_location(ast.Constant(value=call.func.attr), call)
+        find, give = (_later(self.visit(one)) for one in (call.func.value, given))
+        return ast.copy_location(ast.Expr(value=_helper(FILL, node, find, name, give)), node)
 
     def visit_While(self, node: ast.While) -> Any:
         out = self.generic_visit(node)
@@ -279,9 +288,7 @@ class _Quiet(ast.NodeTransformer):
     def visit_With(self, node: ast.With) -> Any:
         out = self.generic_visit(node)
         for item in out.items:
-            nothing = ast.arguments(posonlyargs=[], args=[], kwonlyargs=[], kw_defaults=[], defaults=[])
-            made = ast.copy_location(ast.Lambda(args=nothing, body=item.context_expr), item.context_expr)
-            item.context_expr = _helper(WITH, item.context_expr, made)
+            item.context_expr = _helper(WITH, item.context_expr, _later(item.context_expr))
         return out
 
     def visit_Call(self, node: ast.Call) -> Any:
@@ -352,6 +359,18 @@ class _Quiet(ast.NodeTransformer):
             made = self.visit(one)
             out += made if isinstance(made, list) else [made]
         return out
+
+
+def _is_path(node: Any) -> bool:
+    """`losses`, `self.history`."""
+    while isinstance(node, ast.Attribute):
+        node = node.value
+    return isinstance(node, ast.Name)
+
+
+def _later(node: ast.expr) -> ast.Lambda:
+    nothing = ast.arguments(posonlyargs=[], args=[], kwonlyargs=[], kw_defaults=[], defaults=[])
+    return ast.copy_location(ast.Lambda(args=nothing, body=node), node)
 
 
 def _helper(name: str, at: ast.AST, *args: Any) -> ast.Call:

@@ -5,6 +5,7 @@ What they are given is copied; modules are put back; nothing is written into a t
 
 from __future__ import annotations
 
+import collections
 import copy
 import functools
 import random
@@ -28,6 +29,9 @@ from trapline._library import aside
 _SECONDS = 4.0
 _MAX_COPIED = 1 << 26  # elements
 _DEPTH = 4
+_MAX_ITEMS = 1 << 14  # of a list or a mapping that may be written into
+CONTAINERS = (list, dict, set, collections.defaultdict, collections.OrderedDict, collections.Counter)
+CONTAINERS += (collections.deque,)
 
 
 class Session:
@@ -53,6 +57,7 @@ class Session:
         self._functions: dict[Any, FunctionType] = {}
         self._modules: dict[int, Any] = {}
         self._overlay: dict[tuple[int, str], Any] = {}
+        self._containers: dict[int, tuple[Any, Any]] = {}  # (what was copied, its copy)
         self._copied: dict[int, tuple[Any, Any]] = {}  # (what was copied, its copy)
         self._elements = 0
         self._wound_back = drew or {}
@@ -63,6 +68,7 @@ class Session:
             rewrite.WITH: self._with,
             rewrite.TICK: self._tick,
             rewrite.SET: self._set,
+            rewrite.FILL: self._fill,
             rewrite.GET: self._get,
             rewrite.KEEP: self._keep,
         }
@@ -129,20 +135,56 @@ class Session:
         return context if known and kind != "contextlib" else nullcontext(context)
 
     def _set(self, holder: Any, key: Any, value: Any, own: bool) -> None:
-        if not (own or isinstance(holder, torch.Tensor)):
+        is_own = type(holder) in CONTAINERS and self.own.has(holder)
+        if not (own or is_own or isinstance(holder, torch.Tensor)):
             raise CannotRun("it writes into what it was given")
         holder[key] = value
+
+    def _fill(self, find: Callable[[], Any], name: str, give: Callable[[], Any]) -> None:
+        """`self.losses.append(loss)`: into a copy, or nowhere."""
+        try:
+            holder = find()
+            if type(holder) in CONTAINERS and self.own.has(holder):
+                getattr(holder, name)(*give())
+        except CannotRun:  # what nobody takes is left out
+            return
 
     def _get(self, holder: Any, name: str) -> Any:
         kept = self._overlay.get((id(holder), name))
         value = kept[1] if kept is not None else getattr(holder, name)
+        if type(value) in CONTAINERS:
+            return self._container(value)
         if is_generator(value) or is_used_up(value):
             return self.copy(value)
         # What the program computed belongs to its graph.
         is_its_own = isinstance(value, torch.Tensor) and value.grad_fn is not None
         return self.copy(value) if is_its_own and not self._writes.has_made(value) else value
 
+    def _container(self, value: Any) -> Any:
+        """A copy, the same one each time, which may be written into."""
+        if self.own.has(value) or len(value) > _MAX_ITEMS:
+            return value
+        known = self._containers.get(id(value))
+        if known is None:
+            made = copy.copy(value)
+            if isinstance(made, dict):
+                made.update({key: self._item(item) for key, item in value.items()})
+            elif isinstance(made, (list, collections.deque)):
+                for at, item in enumerate(value):
+                    made[at] = self._item(item)
+            known = self._containers[id(value)] = (value, self.own.takes(made))
+        return known[1]
+
+    def _item(self, item: Any) -> Any:
+        if type(item) in CONTAINERS:
+            return self._container(item)
+        of_program = isinstance(item, torch.Tensor) and item.grad_fn is not None
+        return self.copy(item) if of_program and not self._writes.has_made(item) else item
+
     def _keep(self, holder: Any, name: str, value: Any) -> None:
+        if self.own.has(holder):  # an object that was made here
+            setattr(holder, name, value)
+            return
         self._overlay[(id(holder), name)] = (holder, value)
 
     def _rewritten(self, function: Any) -> FunctionType:
@@ -153,6 +195,8 @@ class Session:
 
     def _outside(self, value: Any) -> Any:
         """What a function reads that is neither its own nor given to it."""
+        if type(value) in CONTAINERS:
+            return self._container(value)
         return self.copy(value) if is_generator(value) or is_used_up(value) else value
 
     def _generator(self, value: Any) -> Any:

@@ -8,7 +8,7 @@ comes from the frame that called it, where that holds the same object.
 from __future__ import annotations
 
 import ast
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from types import FrameType
 from typing import Any, Callable, Optional
 
@@ -73,11 +73,13 @@ class Slices:
         text = self._text(frame)
         variables: dict[str, Any] = {**frame.f_globals, **self._session.helpers}
         read = [statement, *contexts]
+        members = _reads_of_members(read)
         for name in _reads(read):
-            value = self._before(frame, name, statement.lineno, depth)
+            inside = [path for path in members if path.startswith(f"{name}.")]
+            value = self._before(frame, name, statement.lineno, depth, inside)
             if value is not _MISSING:
                 variables[name] = value
-        for attribute in _reads_of_members(read):  # `self.pred`, where it was made in this function
+        for attribute in members:  # `self.pred`, where it was made in this function
             if text.binding(attribute, statement.lineno) is not None:
                 holder, _, member = attribute.rpartition(".")
                 value = self._before(frame, attribute, statement.lineno, depth)
@@ -95,8 +97,8 @@ class Slices:
             return self._session.helpers[rewrite.GET](made[holder], member)
         raise CannotRun(f"it did not make {path}")
 
-    def _before(self, frame: FrameType, path: str, line: int, depth: int) -> Any:
-        """What `path` was when the statement on a line ran."""
+    def _before(self, frame: FrameType, path: str, line: int, depth: int, members: Iterable[str] = ()) -> Any:
+        """What `path` was when the statement on a line ran, which reads these `members` of it."""
         text = self._text(frame)
         value = _held(frame, path)
         changed = text.is_bound_between(path, line, text.now)
@@ -105,7 +107,11 @@ class Slices:
                 return _MISSING
             # What a function has taken out of a mapping is no longer in it.
             is_whole = type(value) is not dict or text.binding(path, line) is None
-            if value is not _MISSING and self._is_good(value) and is_whole:
+            is_good = self._is_good(value) and (
+                text.binding(path, line) is None
+                or all(self._is_good(_held(frame, member)) for member in members)
+            )
+            if value is not _MISSING and is_good and is_whole:
                 return self._session.copy(value)
         try:
             if text.binding(path, line) is not None:

@@ -1,0 +1,183 @@
+"""A loss made outside of modules, by code that notes what it does: in mappings, lists and objects."""
+
+from __future__ import annotations
+
+import dataclasses
+
+import pytest
+
+torch = pytest.importorskip("torch")
+from torch import nn  # noqa: E402
+from trapline._fault.replay import rewrite, session  # noqa: E402
+
+BAD = 3  # the step
+
+
+@pytest.fixture
+def watch():
+    from trapline._watch import light
+
+    light.install()
+    yield light
+    light.uninstall()
+
+
+def train(loss_of):
+    model = nn.Linear(2, 2, bias=False)
+    nn.init.constant_(model.weight, 1.0)
+    optimizer = torch.optim.SGD(model.parameters(), lr=0.0)
+    for turn in range(1, BAD + 2):
+        x = torch.ones(4, 2)
+        x[2] *= turn != BAD
+        loss = loss_of(model(torch.ones(4, 2)), x)
+        optimizer.zero_grad()
+        loss.backward()
+        optimizer.step()
+
+
+class Notes:
+    """A loss that counts, and keeps what it has seen."""
+
+    def __init__(self):
+        self.count, self.seen, self.parts = 0, {}, []
+
+    def unit(self, v):
+        self.count += 1
+        return v / v.norm(dim=1, keepdim=True)
+
+    def __call__(self, out, x):
+        self.seen[self.count] = out.mean().item()
+        self.parts.append(1)
+        return (self.unit(x) * out).mean() + 0 * self.seen[self.count - 1]
+
+
+class Sums:
+    """Gathers its terms in a list of its own."""
+
+    def __init__(self):
+        self.terms = []
+
+    def __call__(self, out, x):
+        self.terms.clear()
+        self.terms.append(out.mean())
+        self.terms.append((x / x.norm(dim=1, keepdim=True)).mean())
+        return sum(self.terms[-2:])
+
+
+def noted():
+    seen = {"turns": 0}
+
+    def loss(out, x):
+        seen["turns"] += 1
+        return (out * x / x.norm(dim=1, keepdim=True)).mean() / (seen["turns"] + 1)
+
+    return loss, seen
+
+
+class Pair:
+    def __init__(self, out, x):
+        self.out, self.x = out, x
+
+    def share(self):
+        return self.x / self.x.norm(dim=1, keepdim=True)
+
+
+@dataclasses.dataclass
+class Made:
+    loss: torch.Tensor
+    share: torch.Tensor
+
+
+def of_pair(out, x):
+    pair = Pair(out, x)
+    return (pair.share() * pair.out).mean()
+
+
+def of_object(out, x):
+    share = x / x.norm(dim=1, keepdim=True)
+    return Made((share * out).mean(), share)
+
+
+def line_of(seen):
+    return seen["origin"]["code"].strip()
+
+
+def test_what_a_loss_notes_is_noted_once(watch):
+    notes = Notes()
+    train(notes)
+    seen = watch.verdict()
+    assert (seen["kind"], seen["step"], seen["op"]) == ("loss", BAD, "div")
+    assert line_of(seen) == "return v / v.norm(dim=1, keepdim=True)"
+    assert (notes.count, len(notes.seen), len(notes.parts)) == (BAD + 1, BAD + 1, BAD + 1)
+
+
+def test_terms_in_a_list_of_the_objects(watch):
+    sums = Sums()
+    train(sums)
+    seen = watch.verdict()
+    assert (seen["step"], seen["op"]) == (BAD, "div")
+    assert line_of(seen).startswith("self.terms.append((x / x.norm")
+    assert len(sums.terms) == 2
+
+
+def test_a_mapping_of_the_function_around(watch):
+    loss, turns = noted()
+    train(loss)
+    seen = watch.verdict()
+    assert (seen["step"], seen["op"]) == (BAD, "div")
+    assert turns == {"turns": BAD + 1}
+
+
+def test_an_object_that_the_loss_makes(watch):
+    train(of_pair)
+    seen = watch.verdict()
+    assert (seen["step"], seen["op"]) == (BAD, "div")
+    assert line_of(seen) == "return self.x / self.x.norm(dim=1, keepdim=True)"
+
+
+def test_a_member_of_what_a_function_gave(watch):
+    model = nn.Linear(2, 2, bias=False)
+    nn.init.constant_(model.weight, 1.0)
+    optimizer = torch.optim.SGD(model.parameters(), lr=0.0)
+    for turn in range(1, BAD + 2):
+        x = torch.ones(4, 2)
+        x[2] *= turn != BAD
+        made = of_object(model(torch.ones(4, 2)), x)
+        loss = made.loss
+        optimizer.zero_grad()
+        loss.backward()
+        optimizer.step()
+    seen = watch.verdict()
+    assert (seen["step"], seen["op"]) == (BAD, "div")
+    assert line_of(seen) == "share = x / x.norm(dim=1, keepdim=True)"
+
+
+class Opens:
+    made = 0
+
+    def __del__(self):
+        Opens.made -= 1
+
+
+class Layer(nn.Module):
+    pass
+
+
+class Kept:
+    """Writes into what belongs to its class."""
+
+    all: dict = {}
+
+    def __init__(self, x):
+        Kept.all["x"] = x
+
+
+def test_objects_that_do_more_are_not_made():
+    running = session.Session(lambda module, stack: module, lambda value: None)
+    with pytest.raises(rewrite.CannotRun):
+        running._callables.of(Opens)
+    with pytest.raises(rewrite.CannotRun):
+        running._callables.of(Layer)
+    with running.running(None):
+        running._callables.of(Kept)(torch.ones(1))
+    assert Kept.all == {}
