@@ -8,8 +8,8 @@ namespace {
 
 // Where an operation has no finite derivative, by its name in the graph.
 constexpr std::array kPoints{
-    Point{"sqrt", "at 0"},
-    Point{"rsqrt", "at 0"},
+    Point{"sqrt", "at 0, and below it is NaN"},
+    Point{"rsqrt", "at 0, and below it is NaN"},
     Point{"pow", "at 0, with an exponent below 1"},
     Point{"log", "at 0"},
     Point{"log2", "at 0"},

@@ -325,7 +325,7 @@ Finding finding_of(const Watch& watch) {
         "float16 holds nothing below 6e-8: if what goes into `{}` became 0 by that, compute it in float32",
         op));
   if (vague && !watch.seen.input_finite)
-    finding.fix.emplace_back("check the data: assert torch.isfinite(inputs).all()");
+    finding.fix.emplace_back("check the data: torch.isfinite(x).all() of all that goes in");
   if (finding.sample &&
       (first.kind == "output" || first.kind == "gradient" || first.kind == "loss" || first.kind == "state")) {
     if (std::string look = look_at(*finding.sample); !look.empty()) finding.fix.push_back(std::move(look));

@@ -111,6 +111,16 @@ std::string derivative_help(const WatchFact& watch) {
     return fmt::format("`{}` was given finite gradients and made others: look at its divisions and roots",
                        op);
   const Point* point = point_of(op);
+  // What has become 0 by underflow is no 0 that an epsilon may stand for: the quotient would be another one.
+  if (op == "div")
+    return fmt::format(
+        "the derivative of `div` is not finite where the divisor is 0 or next to it: where that is a sum of "
+        "exp() or a "
+        "product that has underflowed, compute it in logarithms (softmax, logsumexp), as an epsilon makes "
+        "another "
+        "number of the quotient; where 0 is to be expected, keep it away from 0 before the division; a "
+        "where() behind "
+        "it does not help");
   if (point == nullptr) {
     return fmt::format(
         "the loss was finite and the derivative of `{}` was not: look at what it was given in {} {}", op,
@@ -159,7 +169,7 @@ std::string look_text(const WatchFact& watch) {
   if (at.kind == "input")
     return std::string("the numbers are not finite before the model: mend them, or leave them out") +
            (watch.sample ? "" : ", where they are made (the data, an environment, a replay buffer)") +
-           "; torch.isfinite(inputs).all() tells";
+           "; torch.isfinite(x).all() of each tells which";
   if (at.kind == "target" && watch.made)
     return "these numbers are not finite: if they are data, mend them or leave them out; if the program "
            "computes "

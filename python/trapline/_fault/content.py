@@ -112,6 +112,8 @@ def look_into(
             add("resizable", lambda: models.resizable(rows))
         if role == "input" or (role is None and facts.get("table") in (None, "token")):
             add("special_ids", tables.special_ids)  # they are ids of tokens, not of other tables
+        if role is None and texts.speak_of("embedding.from_pretrained"):
+            facts["pretrained"] = True
         if role == "other":
             add("setting", lambda: models.table_setting(rows, name, scan.get("max")))
     elif operator in ("gather", "index"):
@@ -206,6 +208,8 @@ def look_into(
         add("variable", lambda: variables.variable_facts(violation, tensor, predicate))
         name = str((facts.get("variable") or {}).get("name", ""))
         add("namesake", lambda: namesakes.namesake(facts.get("layer"), name, scan.get("max")))
+        if operator.startswith("nll_loss") and variables.is_as_long(name, scan.get("hi")):
+            facts["as_long"] = True
         if operator.startswith("nll_loss") and "counted" not in facts:
             at = facts.get("variable")
             add("counted", lambda: namesakes.tied(facts.get("layer"), at, scan.get("max")))
@@ -251,6 +255,8 @@ def look_into(
             sample["by"] = "rounded"
     if scan.get("value") == -1 and not content.is_floating_point():
         add("codes", codes.codes_facts)
+    if operator.startswith("nll_loss") and texts.speak_of("category_id"):
+        facts["categories"] = True
     if operator.startswith("nll_loss") and scan.get("value") == scan.get("hi") and facts.get("made"):
         add("filled", lambda: filled.filled_with(facts["made"]))
     if scan.get("value") == 255 and not content.is_floating_point():

@@ -171,6 +171,9 @@ void read_places(const json& object, Violation& facts) {
     facts.exact = integer(*variable, "exact").value_or(0);
   }
   facts.padded_to = integer(object, "padded_to").value_or(0);
+  facts.as_long = boolean(object, "as_long").value_or(false);
+  facts.categories = boolean(object, "categories").value_or(false);
+  facts.pretrained = boolean(object, "pretrained").value_or(false);
   if (const json* filled = object_member(object, "filled"))
     facts.filled = MadeAt{text(*filled, "text"), text(*filled, "file"), integer(*filled, "line").value_or(0)};
   if (const json* less = object_member(object, "less_one"))

@@ -200,11 +200,14 @@ struct Violation {  // NOLINT(clang-analyzer-optin.performance.Padding): by what
   std::optional<RaisedFact> raised;
   std::optional<ComputedFact> computed;
   std::optional<PassedFact> passed_as;
-  bool drawn = false;     // chance made the numbers
-  bool scores = true;     // the program speaks of scores or a softmax
-  bool tokenizes = true;  // and of a tokenizer
-  bool pandas = true;     // and of pandas
-  bool as_nll = false;    // it called nll_loss() itself
+  bool drawn = false;       // chance made the numbers
+  bool scores = true;       // the program speaks of scores or a softmax
+  bool tokenizes = true;    // and of a tokenizer
+  bool as_long = false;     // the variable that holds the labels has as many columns as there are classes
+  bool categories = false;  // and of category_id, as COCO's annotations have
+  bool pretrained = false;  // and makes a table of vectors that it has
+  bool pandas = true;       // and of pandas
+  bool as_nll = false;      // it called nll_loss() itself
   std::optional<SiblingsFact> siblings;
   std::optional<NamesakeFact> partner;  // the one other table of the module, which has more rows
   std::optional<CodesFact> codes;

@@ -185,6 +185,16 @@ void fix_table(ViolationWriter& w, bool special) {
     const std::string larger = w.enlarge(Situation::kIds, need);
     return w.fix(larger.empty() ? otherwise : larger);
   }
+  if (w.facts.pretrained && need.of.empty()) {
+    w.fix_sample();
+    return w.fix(
+        fmt::format("{}: {}; the rows are vectors that the program has loaded: compare how rows and ids are "
+                    "numbered, and how many "
+                    "special rows stand before the first vector: where they differ by one all ids read "
+                    "another's vector, and a "
+                    "row more at the end hides it",
+                    look_at_computation(w), w.outside()));
+  }
   if (w.facts.sample && w.facts.sample->by == "function") {  // what the data hold may be right
     const auto& parts = w.facts.computed ? w.facts.computed->parts : std::vector<ComputedFact::Part>();
     const char* of_batch = parts.empty() ? " from what the batch holds" : "";

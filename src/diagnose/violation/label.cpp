@@ -100,6 +100,15 @@ const char* one_of_them(const ViolationWriter& w) {
   return w.noun() == "label" ? "a class" : "a value that may occur";
 }
 
+// COCO's category_id are 1 to 90 for 80 categories, and the program speaks of them.
+void fix_categories(ViolationWriter& w) {
+  if (!w.facts.categories || w.noun() != "label") return;
+  w.fix(
+      "if they are category_id as annotations have them, these have gaps and begin at 1: number them, number "
+      "= {id: i "
+      "for i, id in enumerate(sorted(ids))}, with 1 added where 0 is background");
+}
+
 // Numbers that are no labels may be an observation, or computed: no record has them.
 std::string correct_record(const ViolationWriter& w) {
   if (w.noun() == "value" && w.facts.sample)
@@ -111,6 +120,7 @@ std::string correct_record(const ViolationWriter& w) {
 
 void write_too_few_outputs(ViolationWriter& w) {
   const bool known = counted_more(w);
+  if (!known) fix_categories(w);
   w.finding().cause = known ? Cause::kNumClassesMismatch : Cause::kLabelOutOfRange;
   w.finding().also = {known ? Cause::kLabelOutOfRange : Cause::kNumClassesMismatch};
   if (!known && is_outlier(w) && !w.many_beyond() && w.op() != "ctc_loss") {
@@ -120,6 +130,10 @@ void write_too_few_outputs(ViolationWriter& w) {
     w.fix_sample();
     if (w.fix_size(Situation::kClasses, more_outputs(w)) && w.maybe_from_one())
       w.fix(w.from_one(w.in_code("labels")));
+    return;
+  }
+  if (w.is_end_of_cut()) {
+    w.fix(fmt::format("{}: {}", w.look_at_computation("the labels"), w.outside()));
     return;
   }
   constexpr std::int64_t kTelling = 4;
@@ -142,6 +156,17 @@ void write_too_few_outputs(ViolationWriter& w) {
           w.hi()));
     return;
   }
+  // The target is as long as there are classes: its numbers are places in it (a head, a span), and no layer
+  // makes more of them.
+  if (w.facts.as_long && !known && w.layer().empty() && w.op() == "cross_entropy") {
+    w.fix(
+        fmt::format("{} is as long as there are classes ({}): where its numbers are places in the sequence, "
+                    "these lie behind its "
+                    "end: compute them after it is cut, or leave out what points behind the cut",
+                    w.users(), w.hi()));
+    w.fix(fmt::format("if they are no places, look at where {} is made: {}", w.users(), w.outside()));
+    return;
+  }
   if (w.fix_size(Situation::kClasses, more_outputs(w))) {
     const bool other = w.maybe_from_one();
     if (other) w.fix(w.from_one(w.in_code("labels")));
@@ -155,7 +180,9 @@ void write_too_few_outputs(ViolationWriter& w) {
     }
     // Of one file among several: the labels of the others hide it.
     const bool made = w.computes() || (w.facts.sample && w.facts.sample->by == "hand");  // no record's
-    const bool last = !other && !w.all_seen() && w.only(w.hi()) && !made && w.hi() > 1;
+    const bool dense =
+        w.facts.tensor.shape.size() > 1 || (w.facts.variable && w.facts.variable->index.size() > 1);
+    const bool last = !other && !dense && !w.all_seen() && w.only(w.hi()) && !made && w.hi() > 1;
     w.fix(fmt::format("if {}, {}: {}{}", other ? "neither" : "not",
                       made ? w.look_at_computation("the labels") : "correct the data", w.outside(),
                       last ? fmt::format("; {} alone may come of a file whose labels count from 1: then all "
@@ -185,6 +212,7 @@ bool interpolated(const ViolationWriter& w) {
 
 void write_broken_label(ViolationWriter& w) {
   w.finding().also = {Cause::kNumClassesMismatch};
+  fix_categories(w);
   if (w.fix_hidden_class()) return;
   w.fix_sample();
   if (interpolated(w)) {

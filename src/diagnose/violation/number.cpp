@@ -48,7 +48,8 @@ void fix_nan(ViolationWriter& w, const std::string& what) {
     w.fix("if the loss grew from step to step before, lower the learning rate");
   }
   w.fix(
-      "check the data: assert torch.isfinite(inputs).all(); log of 0 or below, 0/0 and float16 overflow make "
+      "check the data: torch.isfinite(x).all() of all that goes in; log of 0 or below, 0/0 and float16 "
+      "overflow make "
       "NaN as well");
   w.fix_sample();
 }
@@ -314,6 +315,13 @@ void write_input(ViolationWriter& w) {
                     w.own("the input"), w.facts.scan.bad, w.facts.scan.total,
                     w.facts.scan.bad == 1 ? "is" : "are",
                     w.facts.scan.max ? to_text(*w.facts.scan.max) : w.value()));
+  // Raw scores are of both signs, as a rule.
+  constexpr std::int64_t kTelling = 16;
+  if (w.facts.scan.total >= kTelling)
+    return w.fix(
+        "none of them is below 0, so they are no raw scores, as a rule: softplus, relu, exp and sums have no "
+        "upper "
+        "end; what is meant as a probability needs a sigmoid in place of these");
   w.fix(
       "only if a layer without sigmoid puts them out, they are raw scores: nn.BCEWithLogitsLoss() takes "
       "those");

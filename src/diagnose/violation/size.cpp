@@ -65,6 +65,10 @@ double evenly_spread(const ViolationWriter& w) {
 
 }  // namespace
 
+bool ViolationWriter::is_end_of_cut() const {
+  return above() && facts.computed && hi() > 2 && only(hi()) && is_cut(*facts.computed);
+}
+
 std::optional<std::int64_t> ViolationWriter::seen_min() const {
   std::optional<std::int64_t> min;
   if (facts.seen) {
@@ -177,6 +181,14 @@ bool ViolationWriter::is_alone() const {
 std::string ViolationWriter::alone_text() const {
   return fmt::format("{} is the only one of the {} {} of {} data set above {}", value(), facts.seen->count,
                      nouns(), which_set(), hi() - 1);
+}
+
+bool ViolationWriter::of_one_record() const {
+  const bool known =
+      facts.sample && facts.sample->dataset_index && facts.sample->by.empty() && !facts.sample->likely;
+  const bool few = 8 * facts.scan.bad <= facts.scan.total;
+  return noun() != "label" && noun() != "value" && above() && known && few && integer() > hi() &&
+         !only(hi()) && !facts.counted && !is_token_table() && !many_beyond();
 }
 
 bool ViolationWriter::many_beyond() const {
@@ -395,7 +407,7 @@ std::string ViolationWriter::rule_of_computation() const {
         "is "
         "more than `{}`; a limit behind it hides that",
         flat, width);
-  if (above() && hi() > 2 && only(hi()) && is_cut(*facts.computed)) {
+  if (is_end_of_cut()) {
     const bool sure = facts.computed->before.has_value();
     return fmt::format(
         "where a range is cut into {0} parts, its very end gives {0}: limit that to {1}, or take it % {0} "
@@ -477,6 +489,7 @@ bool ViolationWriter::fix_size(Situation situation, const std::string& otherwise
   }
   if (is_alone() || (!is_class() && no_size())) return false;
   if (above() && facts.computed && is_grouping(facts.computed->text)) return false;
+  if (is_end_of_cut() || of_one_record()) return false;
   const Need wanted = need();
   // What a library indexes may be another tensor than a layer that is only as large.
   const bool guess = situation == Situation::kIndex && !facts.layer_certain &&

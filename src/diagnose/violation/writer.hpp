@@ -147,6 +147,11 @@ class ViolationWriter {
   bool is_rare() const;
   // "511 is the only one of the 200 indices of this data set above 359"
   std::string alone_text() const;
+  // The very end of a range that the program cuts into so many parts.
+  bool is_end_of_cut() const;
+  // A few ids or indices of one record, which is known, lie beyond the next number: it is looked at, and no
+  // size is in question.
+  bool of_one_record() const;
   // So many of a whole data set are above the valid numbers, with hardly a gap, that the size is in question
   // before any record is.
   bool many_beyond() const;

@@ -56,9 +56,12 @@ def test_what_no_name_made_is_not_looked_for(program):
         ("head = nn.Linear(d, cfg.vocab_size)", None),
         ("logits.view(-1, vocab_size)", None),
         ("x = x[MAX_LEN]", None),
+        ("ids = hashed % vocab_size + 1", 1),
+        ("part = int(share * MAX_LEN)", 1),
+        ("\n" * 8 + "table = nn.Embedding(vocab_size * 2, d)", None),  # the layer itself
     ],
 )
 def test_what_else_changes_with_it(program, text, line):
     program(text)
-    told = decided.by_it(["", "MAX_LEN", "vocab_size", "for n in"])
+    told = decided.by_it(["", "MAX_LEN", "vocab_size", "for n in"], {("net.py", 9)})
     assert told == ({} if line is None else {"read": {"file": "net.py", "line": line}})

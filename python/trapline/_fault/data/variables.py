@@ -13,6 +13,7 @@ from trapline._fault.data import match
 from trapline._fault.data.casts import storage_pointer
 from trapline._fault.data.values import bad_mask, unravel
 from trapline._fault.program import holders
+from trapline._library import capi
 
 _EXACT = {"bfloat16": 1 << 8, "float16": 1 << 11}  # whole numbers up to there, and not all beyond
 _MAX = 1 << 22  # elements of a candidate
@@ -41,6 +42,8 @@ def variable_facts(
     scan, tensor = violation["scan"], violation["tensor"]
     if scan.get("first", -1) < 0 or not 0 < tensor.numel() <= _MAX or tensor.dim() == 0:
         return None
+    if scan.get("reason") == capi.REASON_ZERO_SUM:
+        return _empty_row(tensor, given, scan["first"])
     best: Optional[tuple[tuple[bool, int, int], str, list[int], str]] = None
     argument = str(violation.get("contract", "")).rpartition(".")[2]
     budget = _BUDGET
@@ -67,6 +70,32 @@ def variable_facts(
     if exact is not None and type(value) is int and value >= exact:
         found |= {"rounded": best[3], "exact": exact}
     return found
+
+
+def is_as_long(name: str, size: Any) -> bool:
+    """The tensor of that name in the user's frames has as many columns."""
+    for frame in holders.user_frames() if name else ():
+        for held_as, value in holders.held_by(frame):
+            if held_as == name and holders.is_array(value):
+                return value.ndim > 1 and int(value.shape[-1]) == size
+    return False
+
+
+def _empty_row(tensor: Any, given: Any, first: int) -> Optional[dict[str, Any]]:
+    """Of a row that is all 0: it has to be the only such row of the variable, or in the argument itself."""
+    columns = int(tensor.shape[-1])
+    for frame in holders.user_frames():
+        for name, value in holders.held_by(frame):
+            tie = same_memory(given, value, first)
+            if tie is not None:
+                return {"name": name, "index": tie[1]}
+            held = holders.as_tensor(value, _MAX)
+            if held is None or held.dim() != 2 or held.shape[1] != columns or not _comparable(tensor, held):
+                continue
+            rows = (held == 0).all(1).nonzero().reshape(-1).tolist()
+            if len(rows) == 1 and len(held) != len(tensor):
+                return {"name": name, "index": [rows[0], 0]}
+    return None
 
 
 def _comparable(tensor: Any, held: Any) -> bool:

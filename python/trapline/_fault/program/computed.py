@@ -54,6 +54,7 @@ _KEEPS = {
     ),
     *("expand_as", "view_as", "type_as", "t", "copy"),
 }
+_CUTS = ("int", "round")
 DRAWS = {
     "rand",
     "rand_like",
@@ -209,6 +210,8 @@ def _computes(node: ast.expr) -> bool:
     if isinstance(node, ast.Subscript):
         node = node.value
     made = isinstance(node, ast.Call) and called(node) in _MAKES
+    if isinstance(node, ast.Call) and isinstance(node.func, ast.Name) and node.func.id in _CUTS and node.args:
+        return _computes(node.args[0])  # int(angle / width)
     return made or (isinstance(node, ast.BinOp) and isinstance(node.op, _ARITHMETIC))
 
 

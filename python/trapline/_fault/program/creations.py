@@ -70,7 +70,10 @@ def made_at(layer: Optional[dict[str, Any]], around: list[Any]) -> list[Step]:
         return []
     found = [_step(expression)]
     if last is not expression:
-        found.append(_step(last) | decided.by_it(at.name for at in steps))
+        found.append(
+            _step(last)
+            | decided.by_it([at.name for at in steps], {(at.file, at.node.lineno) for at in steps})
+        )
     if any(isinstance(at.node, ast.BinOp) and not _adds(at.node) for at in steps):
         found[-1]["computed"] = True
     return found

@@ -12,18 +12,21 @@ from trapline._fault.program import texts
 _LEARNS = re.compile("tokenizer|trainer|train_from|train_new", re.IGNORECASE)
 
 
-def by_it(names: Iterable[str]) -> dict[str, Any]:
-    """`read`: `file` and `line` of another expression that reads one of the names, and changes with it."""
+def by_it(names: Iterable[str], made: set[tuple[str, int]]) -> dict[str, Any]:
+    """`read`: `file` and `line` of another expression that reads one of the names, and changes with it.
+    `made`: the lines that make the layer."""
     known = {name for name in names if name.isidentifier()}
     for file, tree in texts.user_trees():
         for node in ast.walk(tree):
-            if any(_leaf(part) in known for part in _decides(node)):
+            if any(_leaf(part) in known for part in _decides(node)) and (file, node.lineno) not in made:
                 return {"read": {"file": file, "line": node.lineno}}
     return {}
 
 
 def _decides(node: Any) -> Iterator[Any]:
-    """`tokens[:MAX_LEN]`; `BpeTrainer(vocab_size=cfg.vocab_size)`."""
+    """`tokens[:MAX_LEN]`; `hash(word) % BUCKETS`, `int(share * PARTS)`; `BpeTrainer(vocab_size=...)`."""
+    if isinstance(node, ast.BinOp) and isinstance(node.op, (ast.Mod, ast.Mult)):
+        yield from (node.left, node.right)
     if isinstance(node, ast.Subscript) and isinstance(node.slice, ast.Slice):
         yield node.slice.upper
     elif isinstance(node, ast.Call) and _LEARNS.search(texts.called(node)):
