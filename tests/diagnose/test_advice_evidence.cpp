@@ -150,6 +150,70 @@ TEST(AdviceEvidence, OneRecordThatBeginsBehindTheTableAsksForNoRows) {
   EXPECT_TRUE(says(diagnose(facts), "begins anew with each sequence")) << all(diagnose(facts));
 }
 
+// A head or a span: the target is as long as there are classes.
+TEST(AdviceEvidence, PlacesInASequenceAskForNoOutputs) {
+  json facts = facts_of("nll_loss_forward.target", 31, 31, {{"scan", {{"bad", 4}, {"total", 372}}}});
+  EXPECT_TRUE(says(diagnose(facts), "meant to be more than 31")) << all(diagnose(facts));
+  facts["as_long"] = true;
+  facts["variable"] = {{"name", "heads"}, {"index", {3, 27}}};
+  const Finding found = diagnose(facts);
+  EXPECT_FALSE(says(found, "meant to be more")) << all(found);
+  EXPECT_TRUE(found.fix.front().starts_with("`heads` is as long as there are classes (31)")) << all(found);
+}
+
+// A row more at the end hides that all ids read another one's vector.
+TEST(AdviceEvidence, VectorsThatWereLoadedGetNoRowMore) {
+  json facts = facts_of("embedding.indices", 71, 71, {{"layer", layer("embedding", "num_embeddings", 71)}});
+  EXPECT_TRUE(says(diagnose(facts), "more rows")) << all(diagnose(facts));
+  facts["pretrained"] = true;
+  const Finding found = diagnose(facts);
+  EXPECT_FALSE(says(found, "more rows")) << all(found);
+  EXPECT_TRUE(says(found, "compare how rows and ids are numbered")) << all(found);
+}
+
+// 338 in one read of 26: its letters are wrong, and the table is not.
+TEST(AdviceEvidence, OneRecordFarBeyondAsksForNoRows) {
+  json facts =
+      facts_of("embedding.indices", 338, 256,
+               {{"layer", layer("kmer", "num_embeddings", 256)}, {"scan", {{"bad", 3}, {"total", 2262}}}});
+  facts["values"] = json::array({json::array({338, 1}), json::array({331, 1}), json::array({302, 1})});
+  EXPECT_TRUE(says(diagnose(facts), "meant to be more")) << all(diagnose(facts));
+  facts["sample"] = {{"dataset_index", 129}, {"batch", 11}, {"row", 16}};
+  EXPECT_FALSE(says(diagnose(facts), "meant to be more")) << all(diagnose(facts));
+  facts["table"] = "token";  // a vocabulary grows, and rare words come late
+  EXPECT_TRUE(says(diagnose(facts), "meant to be more")) << all(diagnose(facts));
+}
+
+TEST(AdviceEvidence, TheEndOfACutIsNoClassMore) {
+  json facts = facts_of("nll_loss_forward.target", 8, 8, {{"layer", layer("fc", "out_features", 8)}});
+  facts["computed"] = {{"name", "sector"},
+                       {"text", "int((angle + pi) / (2 * pi) * SECTORS)"},
+                       {"line", 34},
+                       {"file", "/a/main.py"}};
+  const Finding found = diagnose(facts);
+  EXPECT_FALSE(says(found, "meant to be more")) << all(found);
+  EXPECT_TRUE(found.fix.front().starts_with("look at `sector = int((angle")) << all(found);
+  EXPECT_TRUE(says(found, "take it % 8 where it goes around")) << all(found);
+}
+
+// COCO's category_id.
+TEST(AdviceEvidence, CategoriesAreNumberedFirst) {
+  json facts = facts_of("nll_loss_forward.target", 13, 9, {{"layer", layer("cls", "out_channels", 9)}});
+  EXPECT_FALSE(says(diagnose(facts), "category_id")) << all(diagnose(facts));
+  facts["categories"] = true;
+  EXPECT_TRUE(diagnose(facts).fix.front().starts_with("if they are category_id")) << all(diagnose(facts));
+}
+
+// Raw scores are of both signs.
+TEST(AdviceEvidence, WhatIsNeverBelowZeroIsNoRawScore) {
+  json facts = facts_of("binary_cross_entropy.self", 1, 1);
+  facts["scan"].update(
+      {{"value", 1.26}, {"min", 0.33}, {"max", 1.34}, {"is_float", true}, {"bad", 94}, {"total", 256}});
+  EXPECT_FALSE(says(diagnose(facts), "BCEWithLogits")) << all(diagnose(facts));
+  facts["scan"]["total"] = 4;
+  EXPECT_TRUE(says(diagnose(facts), "BCEWithLogits")) << all(diagnose(facts));
+}
+
 // COCO's categories have gaps; one stray label is none of them.
 TEST(AdviceEvidence, OneStrayLabelSpeaksForNoListWithGaps) {
   json facts = facts_of("gather.index", 90, 80, {{"table", "labels"}});

@@ -8,6 +8,7 @@ from conftest import make_violation
 
 torch = pytest.importorskip("torch")
 
+from trapline._fault.data import variables  # noqa: E402
 from trapline._fault.program import holders  # noqa: E402
 
 
@@ -164,3 +165,40 @@ def test_a_value_alone_ties_nothing(named):
     violation, made = call(made), None
     assert named(violation) is None
     assert previous.numel() + other.numel() == 31 and made is None
+
+
+def test_an_empty_row_is_the_only_such_row_of_the_variable(named):
+    weights = torch.rand(12, 5)
+    weights[9] = 0.0
+    at = torch.tensor([3, 9, 4])
+
+    def draw(probs):
+        violation = make_violation("multinomial.self", probs, 0, 0, {"self": probs})
+        violation["scan"].update({"reason": 6, "first": 5, "value": 0.0, "is_float": True})
+        return violation
+
+    assert named(draw(weights[at])) == {"name": "weights", "index": [9, 0]}
+    weights[2] = 0.0  # which of the two rows?
+    assert named(draw(weights[at])) is None
+
+
+def test_few_elements_that_are_not_background_are_found_anywhere(named):
+    """Eight labels in a row, nearly all of them the same."""
+    target = torch.full((4, 9), 4)
+    target[:, 5] = torch.tensor([0, 1, 2, 3])
+    keep = torch.ones(4, 9, dtype=torch.bool)
+    keep[0, 0] = keep[1, 2] = False
+
+    def loss(kept):
+        return make_violation("nll_loss_forward.target", kept, 0, 4, {"target": kept})
+
+    found = named(loss(target[keep]))
+    assert found is None or found["index"] == [0, 1]
+
+
+def test_a_target_that_is_as_long_as_there_are_classes():
+    heads = torch.zeros(12, 31, dtype=torch.long)
+    assert variables.is_as_long("heads", 31)
+    assert not variables.is_as_long("heads", 30)
+    assert not variables.is_as_long("flat", 372)
+    assert heads.reshape(-1).numel() == 372
