@@ -110,17 +110,30 @@ std::string derivative_help(const WatchFact& watch) {
   if (op.ends_with(".backward"))
     return fmt::format("`{}` was given finite gradients and made others: look at its divisions and roots",
                        op);
+  const char* half = watch.half ? ", or overflowed in float16 (above 65504: compute it in float32)" : "";
   const Point* point = point_of(op);
   // What has become 0 by underflow is no 0 that an epsilon may stand for: the quotient would be another one.
   if (op == "div")
     return fmt::format(
-        "the derivative of `div` is not finite where the divisor is 0 or next to it: where that is a sum of "
+        "the derivative of `div` is not finite where the divisor is 0 or next to it{}: where that is a sum "
+        "of "
         "exp() or a "
         "product that has underflowed, compute it in logarithms (softmax, logsumexp), as an epsilon makes "
         "another "
         "number of the quotient; where 0 is to be expected, keep it away from 0 before the division; a "
         "where() behind "
-        "it does not help");
+        "it does not help",
+        half);
+  if (op == "log" || op == "log2" || op == "log10")
+    return fmt::format(
+        "the derivative of `{}` is not finite at 0 or next to it{}: where a product, a determinant or a sum "
+        "of exp() has "
+        "underflowed there, compute its logarithm itself (logdet, logsumexp, log_softmax), as an epsilon "
+        "makes "
+        "another number of it; where 0 is to be expected, keep it away from 0 before the `{}`; a where() "
+        "behind it does "
+        "not help",
+        op, half, op);
   if (point == nullptr) {
     return fmt::format(
         "the loss was finite and the derivative of `{}` was not: look at what it was given in {} {}", op,
@@ -131,7 +144,6 @@ std::string derivative_help(const WatchFact& watch) {
         "the derivative of `pow` overflowed in float16 (above 65504), or is that of 0 with an exponent below "
         "1: "
         "compute it in float32, and look for the number that is so large");
-  const char* half = watch.half ? ", or overflowed in float16 (above 65504: compute it in float32)" : "";
   return fmt::format(
       "the derivative of `{}` is not finite {}{}: keep what goes into it away from there (an epsilon, a "
       "clamp); "

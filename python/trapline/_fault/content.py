@@ -255,6 +255,10 @@ def look_into(
             sample["by"] = "rounded"
     if scan.get("value") == -1 and not content.is_floating_point():
         add("codes", codes.codes_facts)
+    if operator.startswith("nll_loss") and scan.get("value") == 255 and values.is_of_two_colours(content):
+        facts["two_colours"] = True
+    if operator.startswith("multinomial") and values.sum_to_one(content):
+        facts["sums_to_one"] = True
     if operator.startswith("nll_loss") and texts.speak_of("category_id"):
         facts["categories"] = True
     if operator.startswith("nll_loss") and scan.get("value") == scan.get("hi") and facts.get("made"):

@@ -16,6 +16,7 @@ from trapline._fault.program import (
     decomposed,
     frames,
     graphs,
+    holders,
     owners,
     scope,
     sites,
@@ -184,7 +185,10 @@ def _keeps_no_gradient() -> bool:
 
 
 def _is_used() -> bool:
-    """The modules that run do not train: a checkpointed or compiled forward keeps no gradient either."""
+    """The modules that run do not train, or the program has asked for no gradient itself: a checkpointed or
+    compiled forward keeps none either."""
+    if holders.asks_for_no_gradient():
+        return True
     running = [frame.f_locals.get("self") for frame in scope.live_frames()]
     modules = [module for module in running if owners.is_module(module)]
     return bool(modules) and not any(module.training for module in modules)

@@ -162,15 +162,17 @@ void read_places(const json& object, Violation& facts) {
     }
   }
   if (const json* codes = object_member(object, "codes"); codes != nullptr && !text(*codes, "text").empty()) {
-    facts.codes =
-        CodesFact{text(*codes, "text"), integer(*codes, "line").value_or(0), text(*codes, "of") != "unknown",
-                  text(*codes, "of") == "unknown" || text(*codes, "of") == "either"};
+    facts.codes = CodesFact{text(*codes, "text"), integer(*codes, "line").value_or(0),
+                            text(*codes, "of") != "unknown", text(*codes, "of") == "edges",
+                            text(*codes, "of") == "unknown" || text(*codes, "of") == "either"};
   }
   if (const json* variable = object_member(object, "variable")) {
     facts.rounded = text(*variable, "rounded");
     facts.exact = integer(*variable, "exact").value_or(0);
   }
   facts.padded_to = integer(object, "padded_to").value_or(0);
+  facts.two_colours = boolean(object, "two_colours").value_or(false);
+  facts.sums_to_one = boolean(object, "sums_to_one").value_or(false);
   facts.as_long = boolean(object, "as_long").value_or(false);
   facts.categories = boolean(object, "categories").value_or(false);
   facts.pretrained = boolean(object, "pretrained").value_or(false);

@@ -117,6 +117,14 @@ void fix_multinomial(ViolationWriter& w) {
     default: {
       // Logits are of both signs, as a rule; weights that were computed wrongly are so in a few places.
       const bool weights = w.facts.scan.bad * 4 < w.facts.scan.total;
+      if (w.facts.sums_to_one) {
+        w.fix(fmt::format(
+            "each row adds up to 1, so these are probabilities and no logits: look at where {} is computed: "
+            "differences of cumulative ones (of thresholds, of a CDF) are negative where these are not in "
+            "order",
+            w.own("the input")));
+        break;
+      }
       const std::string look = fmt::format(
           "if they are weights, look at where {} is computed: none may be negative", w.own("the input"));
       if (weights) w.fix(look);

@@ -286,8 +286,8 @@ void fix_above(ViolationWriter& w) {
   if (library || !w.layer().empty()) return;
   if (!writes(w)) {
     // The size itself alone is a step too far, or what a search gives that found nothing.
-    if (of_data && w.likely() && !from_one && !w.facts.fits && w.facts.library.caller.empty() &&
-        !w.only(w.hi()))
+    if (of_data && w.likely() && !w.of_one_record() && !from_one && !w.facts.fits &&
+        w.facts.library.caller.empty() && !w.only(w.hi()))
       w.fix(
           fmt::format("if it is right, what it indexes is too short: {} elements at least; was that made for "
                       "a part of the data?",

@@ -182,7 +182,9 @@ void write_too_few_outputs(ViolationWriter& w) {
     const bool made = w.computes() || (w.facts.sample && w.facts.sample->by == "hand");  // no record's
     const bool dense =
         w.facts.tensor.shape.size() > 1 || (w.facts.variable && w.facts.variable->index.size() > 1);
-    const bool last = !other && !dense && !w.all_seen() && w.only(w.hi()) && !made && w.hi() > 1;
+    const bool zero =
+        w.facts.scan.min && is_integer(*w.facts.scan.min) && std::get<std::int64_t>(*w.facts.scan.min) < 1;
+    const bool last = !other && !zero && !dense && !w.all_seen() && w.only(w.hi()) && !made && w.hi() > 1;
     w.fix(fmt::format("if {}, {}: {}{}", other ? "neither" : "not",
                       made ? w.look_at_computation("the labels") : "correct the data", w.outside(),
                       last ? fmt::format("; {} alone may come of a file whose labels count from 1: then all "
@@ -251,6 +253,9 @@ void write_unlabelled(ViolationWriter& w) {
 bool shifted_down(const ViolationWriter& w) {
   constexpr std::int64_t kEnough = 30;  // labels for each class: a rare one may be missing among fewer
   const bool enough = w.all_seen() || w.seen_count() / kEnough >= w.hi();
+  // A class is as frequent as others; a few of many mark something.
+  constexpr std::int64_t kShare = 4;
+  if (w.facts.scan.bad * kShare * w.hi() < w.facts.scan.total) return false;
   return w.integer() == -1 && w.only(-1) && w.op() != "ctc_loss" && w.hi() > 1 && w.hi() != kUnbounded &&
          w.seen_max() == w.hi() - 2 && enough;
 }
@@ -270,8 +275,13 @@ void write_shifted_down(ViolationWriter& w) {
 void write_codes(ViolationWriter& w) {
   w.finding().summary += "; " + w.of_codes();
   w.fix_sample();
-  const bool unknown = w.facts.codes->unknown;
-  if (unknown)
+  const bool unknown = w.facts.codes->unknown || w.facts.codes->edges;
+  if (w.facts.codes->edges)
+    w.fix(
+        "a value beyond the edges, or on the lowest one, is in no bin: pd.cut(..., include_lowest=True), "
+        "edges that go "
+        "from -inf to inf");
+  if (w.facts.codes->unknown)
     w.fix(
         "a name that is written otherwise there (case, blanks), or that the list lacks, is to be corrected "
         "or "
@@ -345,10 +355,7 @@ void diagnose_label(ViolationWriter& w) {
     w.facts.value_is_named ? write_all_named(w) : write_unnamed(w);
   } else if (w.write_part()) {
     w.finding().also = {Cause::kNumClassesMismatch};
-    w.fix_sample();
-    if (const std::string larger = w.enlarge(Situation::kClasses, w.need()); !larger.empty()) {
-      w.fix(w.if_meant() + larger);
-    }
+    w.fix_sample();  // a size that fits this part alone would mix two lists of classes
     if (w.finding().layer) w.finding().layer->needed.reset();
   } else if (one_based(w)) {
     write_one_based(w);

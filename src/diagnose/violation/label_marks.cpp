@@ -181,13 +181,20 @@ void write_label_mark(ViolationWriter& w, std::int64_t label) {
 
 // Of the classes only 0 occurs: 255 is the white of a picture of two colours, not a mark.
 bool two_colours(const ViolationWriter& w) {
+  if (w.facts.two_colours) return true;
   return w.facts.classes && w.facts.classes->seen == 2 && w.hi() > 1 && !w.facts.classes->missing.empty() &&
          w.facts.classes->missing.front() == 1 && w.facts.scan.min == Scalar(std::int64_t{0});
 }
 
 void write_two_colours(ViolationWriter& w) {
-  w.finding().summary += "; 0 and 255 alone occur: 255 is the white of a picture of two colours, not class 1";
-  w.fix("turn white into class 1 where the masks are loaded: labels = labels // 255");
+  w.finding().summary +=
+      fmt::format("; {}0 and 255 alone occur: 255 is the white of a picture of two colours, not class 1",
+                  w.facts.two_colours ? "in that record " : "");
+  w.fix(w.facts.two_colours ? "turn white into class 1 where that mask is loaded (mask // 255, or mask > 0), "
+                              "and see which others of "
+                              "the data are so"
+                            : "turn white into class 1 where the masks are loaded: labels = labels // 255");
+  if (w.facts.two_colours) w.fix_sample();
   w.fix(
       "only if 255 marks what is not to count, ignore_index=255; nothing but class 0 is then left to learn");
 }

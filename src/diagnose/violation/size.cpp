@@ -186,9 +186,13 @@ std::string ViolationWriter::alone_text() const {
 bool ViolationWriter::of_one_record() const {
   const bool known =
       facts.sample && facts.sample->dataset_index && facts.sample->by.empty() && !facts.sample->likely;
-  const bool few = 8 * facts.scan.bad <= facts.scan.total;
-  return noun() != "label" && noun() != "value" && above() && known && few && integer() > hi() &&
-         !only(hi()) && !facts.counted && !is_token_table() && !many_beyond();
+  // Of several rows as many as one has, at most.
+  const std::int64_t rows = facts.tensor.shape.size() > 1 ? facts.tensor.shape.front() : std::int64_t{8};
+  const bool few = rows >= 4 && rows * facts.scan.bad <= facts.scan.total;
+  const bool beyond =
+      facts.scan.max && is_integer(*facts.scan.max) && std::get<std::int64_t>(*facts.scan.max) > hi();
+  return noun() != "label" && noun() != "value" && above() && known && few && beyond && !facts.counted &&
+         !is_token_table() && !many_beyond();
 }
 
 bool ViolationWriter::many_beyond() const {
@@ -459,9 +463,10 @@ bool ViolationWriter::write_renumber(const std::string& look) {
 
 std::string ViolationWriter::of_codes() const {
   return fmt::format("`{}` (line {}) has -1 for a {}", facts.codes->text, facts.codes->line,
-                     !facts.codes->unknown  ? "missing value"
-                     : facts.codes->missing ? "value that is missing or none of the categories"
-                                            : "value that is not in the index");
+                     facts.codes->edges      ? "value that is missing or in no bin"
+                     : !facts.codes->unknown ? "missing value"
+                     : facts.codes->missing  ? "value that is missing or none of the categories"
+                                             : "value that is not in the index");
 }
 
 std::string ViolationWriter::if_meant() const {

@@ -14,7 +14,7 @@ def test_of_a_column() -> None:
     found = codes.codes_facts()
     assert found is not None and list(numbers) == [0, -1]
     assert found["text"] == "table['city'].astype('category').cat.codes"
-    assert found["of"] == "either"  # another line of this file gives a list
+    assert found["of"] == "edges"  # another test of this file cuts into bins
 
 
 def test_of_an_index() -> None:
@@ -39,3 +39,14 @@ def test_two_places_tell_nothing() -> None:
     second = known.get_indexer(["e"])
     assert (list(first), list(second)) == ([0, -1], [-1])
     assert codes.codes_facts() is None
+
+
+def test_of_bins() -> None:
+    """What lies on the lowest edge is in none."""
+    import pandas as pd
+
+    cut = pd.cut(pandas.Series([0.0, 1.0]), [0.0, 1.5])
+    numbers = cut.cat.codes
+    found = codes.codes_facts()
+    assert found is not None and list(numbers) == [-1, 0]
+    assert found["of"] == "edges"

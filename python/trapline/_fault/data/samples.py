@@ -12,6 +12,7 @@ from trapline._fault.data.match import Match
 from trapline._fault.program import scope
 from trapline._fault.program.names import length
 
+_TINY = 16
 _MAX_ASKED = 64  # samples that are asked for a value: each may be a picture to decode
 _MAX_SHOWN = 8  # candidates
 _KINDS = 4  # different numbers, of the first so many
@@ -197,6 +198,8 @@ def _find_candidates(located: Located, sample: Sample) -> None:
             fetched = [fetch(data_set, index) for index in indices] if runs else []
             for run in runs:
                 having = [i for i, item in zip(indices, fetched) if contents.holds(item, run)]
+                if len(run) == 1 and abs(run[0]) < _TINY and len(having) > 1:
+                    having = []  # a class, a flag, a length: such numbers are in many, for other reasons
                 if having:
                     whole_box = len(run) > 1
                     break

@@ -149,3 +149,24 @@ def kinds(content: Any) -> dict[str, bool]:
     plain = content.detach()
     whole = bool((plain == plain.floor()).all())
     return {"whole": whole, "zero": bool((plain == 0).any()), "one": bool((plain == 1).any())}
+
+
+def is_of_two_colours(labels: Any) -> bool:
+    """Each row of a batch of masks that has labels of 255 has no others but 0, and another one has 1."""
+    if labels.dim() < 3 or labels.shape[0] < 2 or labels.numel() > MAX_ELEMENTS:
+        return False
+    rows = labels.detach().reshape(labels.shape[0], -1)
+    white = (rows == 255).any(1)
+    plain = ((rows == 255) | (rows == 0)).all(1)
+    return bool(white.any()) and bool((plain | ~white).all()) and bool((rows[~white] == 1).any())
+
+
+def sum_to_one(weights: Any) -> bool:
+    """Each of several rows does, also where some of its numbers are below 0."""
+    if weights.dim() != 2 or weights.shape[0] < _TELLING or weights.numel() > MAX_ELEMENTS:
+        return False
+    return bool(((weights.detach().double().sum(1) - 1).abs() < _NEAR_ONE).all())
+
+
+_TELLING = 4
+_NEAR_ONE = 1e-3

@@ -7,14 +7,14 @@ from typing import Any, Optional
 
 from trapline._fault.program import calls, holders, texts
 
-_MISSING, _UNKNOWN, _EITHER = "missing", "unknown", "either"
+_MISSING, _UNKNOWN, _EITHER, _EDGES = "missing", "unknown", "either", "edges"
 _CALLS = {"factorize": _MISSING, "get_indexer": _UNKNOWN, "get_indexer_for": _UNKNOWN}
 _MAX_TEXT = 80
 
 
 def codes_facts() -> Optional[dict[str, Any]]:
     """`text` and `line` of the one such place in the functions that run, and what -1 stands for there: `of`,
-    "missing", "unknown" or "either" (the categories are given); None where there is none, or several."""
+    "missing", "unknown", "either" (the categories are given) or "edges" (of bins); None where there is none, or several."""
     found: dict[tuple[str, int], dict[str, Any]] = {}
     seen = set()
     for frame in holders.user_frames():
@@ -44,6 +44,8 @@ def _stands_for(node: ast.AST) -> str:
         inner = node.value
         of_column = isinstance(inner, ast.Attribute) and inner.attr == "cat"
         made = isinstance(inner, ast.Call) and getattr(inner.func, "attr", "") == "Categorical"
+        if of_column and any(texts.speak_of(word) for word in ("pd.cut(", "pandas.cut(", "qcut(")):
+            return _EDGES
         if of_column or made:
             return _EITHER if _names_categories(inner) else _MISSING
         return ""

@@ -10,6 +10,7 @@ from typing import Any
 from trapline._fault.program import texts
 
 _LEARNS = re.compile("tokenizer|trainer|train_from|train_new", re.IGNORECASE)
+_CUTS = re.compile("chunk|batched|window|unfold|sliced|split|cut$|cut_", re.IGNORECASE)
 
 
 def by_it(names: Iterable[str], made: set[tuple[str, int]]) -> dict[str, Any]:
@@ -31,6 +32,8 @@ def _decides(node: Any) -> Iterator[Any]:
         yield node.slice.upper
     elif isinstance(node, ast.Call) and _LEARNS.search(texts.called(node)):
         yield from (given.value for given in node.keywords)
+    elif isinstance(node, ast.Call) and _CUTS.search(texts.called(node)):
+        yield from (part for one in node.args for part in ast.walk(one))
 
 
 def _leaf(node: Any) -> str:
