@@ -6,7 +6,9 @@ Buffers, what modules hold and random generators are put back. What holds collec
 from __future__ import annotations
 
 import copy
+import math
 from collections import deque
+from collections.abc import Iterable
 from contextlib import ExitStack
 from operator import itemgetter
 from typing import Any, Optional
@@ -63,6 +65,27 @@ def is_plain(tensor: Any) -> bool:
         and type(tensor).__torch_dispatch__ is torch.Tensor.__torch_dispatch__
         and not refuses(tensor)
     )
+
+
+def norm_of(tensors: Iterable[Any]) -> Optional[float]:
+    """The norm of all gradients, or weights, in host memory; None where there are none, or not plain ones."""
+    gradients = []
+    for tensor in tensors:
+        if not isinstance(tensor, torch.Tensor) or not (tensor.layout is torch.strided or tensor.is_sparse):
+            continue
+        gradient = tensor if tensor.layout is torch.strided else tensor._values()
+        if gradient.is_cpu and gradient.numel():
+            if not is_plain(gradient):
+                return None
+            gradients.append(gradient.as_subclass(torch.Tensor))
+    if not gradients:
+        return None
+    with torch.no_grad():
+        norms = torch._foreach_norm(gradients)
+        # By Python's numbers: half the time of two more operations, and nothing overflows.
+        if any(part.dtype is not norms[0].dtype for part in norms):
+            return math.hypot(*[part.item() for part in norms])
+        return math.hypot(*torch.stack(norms).tolist())
 
 
 _refusing: dict[type, bool] = {}

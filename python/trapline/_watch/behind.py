@@ -8,7 +8,7 @@ from typing import Any, Callable, Optional
 
 from trapline._library.say import debug
 from trapline._watch import held, place, replayed
-from trapline._watch.again import is_plain
+from trapline._watch.again import is_plain, norm_of
 from trapline._watch.hot import MAX_PROBE
 from trapline._watch.suspect import are_finite, bad_gradients, values
 
@@ -68,7 +68,7 @@ class Behind:
         if self._probe is None and not light.steps.tallies:  # what backward reaches last
             small = [p for p in reached.values() if p.is_cpu and p.numel() <= MAX_PROBE]
             self._probe = held.in_module(light.roots.known, small[-1]) if small else None
-        norm = place.norm(p.grad for p in reached.values())
+        norm = norm_of(p.grad for p in reached.values())
         if norm is None or math.isfinite(norm):
             return
         self.is_bad = True

@@ -9,7 +9,6 @@ How they run again, and what is put back: :mod:`trapline._watch.again`.
 
 from __future__ import annotations
 
-import math
 from collections import deque
 from collections.abc import Iterable
 from functools import partial
@@ -64,29 +63,6 @@ _DEPTH = 3
 _MAX_NODES = 20_000
 _BATCHES = 16  # the newest, and those that it is compared with
 _LEAST = 3  # of these
-
-
-def norm(tensors: Iterable[Any]) -> Optional[float]:
-    """The norm of all gradients, or weights, in host memory; None where there are none, or not plain ones."""
-    import torch
-
-    gradients = []
-    for tensor in tensors:
-        if not isinstance(tensor, torch.Tensor) or not (tensor.layout is torch.strided or tensor.is_sparse):
-            continue
-        gradient = tensor if tensor.layout is torch.strided else tensor._values()
-        if gradient.is_cpu and gradient.numel():
-            if not is_plain(gradient):
-                return None
-            gradients.append(gradient.as_subclass(torch.Tensor))
-    if not gradients:
-        return None
-    with torch.no_grad():
-        norms = torch._foreach_norm(gradients)
-        # By Python's numbers: half the time of two more operations, and nothing overflows.
-        if any(part.dtype is not norms[0].dtype for part in norms):
-            return math.hypot(*[part.item() for part in norms])
-        return math.hypot(*torch.stack(norms).tolist())
 
 
 def loss_of(tensors: Any) -> Any:
@@ -352,13 +328,14 @@ def of_gradients(
     row = {} if in_loss is None else sample_of(in_loss.bad, weights_of(calls))
     if in_loss is not None and in_loss.node is not None and _has_come(mine):
         same = again is not None and again.get("op") == in_loss.op()
-        return {**found, "op": in_loss.op(), "backward": {}, **row, **(again or {} if same else {})}
+        more = again or {} if same else arisen.only_place(in_loss.op())
+        return {**found, "op": in_loss.op(), "backward": {}, **row, **more}
     for call in reversed(calls):
         made = _made_backward(call)
         if made:
             return hidden(call, seen, made["op"]) or {**found, **made}
     if in_loss is not None and in_loss.node is not None:  # by way of a gradient's gradient
-        return {**found, "op": in_loss.op(), "backward": {}, **row}
+        return {**found, "op": in_loss.op(), "backward": {}, **arisen.only_place(in_loss.op()), **row}
     if again:
         return {**found, **again}
     graph, held = between

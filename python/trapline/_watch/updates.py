@@ -9,8 +9,8 @@ from functools import partial
 from typing import Any, Callable, Optional
 
 from trapline._library.say import debug
-from trapline._watch import candidates, place, state, weights
-from trapline._watch.again import Call, is_lazy
+from trapline._watch import candidates, state, weights
+from trapline._watch.again import Call, is_lazy, norm_of
 from trapline._watch.held import Held, in_optimizer
 from trapline._watch.hot import NOWHERE
 from trapline._watch.suspect import are_finite, modes, parameters_of
@@ -34,7 +34,7 @@ class Updates:
         without a `backward`, by gradients that the program has written `by_hand`."""
         light = self._light
         began = time.perf_counter()
-        norm = place.norm(parameter.detach() for parameter in parameters_of(optimizer))
+        norm = norm_of(parameter.detach() for parameter in parameters_of(optimizer))
         light.budget.spends(began)
         modules = list(light.roots.known)
         if norm is None or math.isfinite(norm):

@@ -16,7 +16,7 @@ from trapline._library import forks
 from trapline._library.errors import DeviceAssertError
 from trapline._library.say import debug
 from trapline._watch import backward, candidates, place, state, weights
-from trapline._watch.again import Call
+from trapline._watch.again import Call, norm_of
 from trapline._watch.behind import Behind
 from trapline._watch.budget import Budget
 from trapline._watch.device import Device
@@ -365,7 +365,7 @@ class Light:
             self._begins_with(optimizer)
             began = time.perf_counter()
             self.budget.begins(began)
-            norm = self.norm = place.norm(p.grad for p in parameters_of(optimizer))
+            norm = self.norm = norm_of(p.grad for p in parameters_of(optimizer))
             self.budget.spends(began - (self.in_loss.spent if self.in_loss is not None else 0.0))
             if norm is None or math.isfinite(norm) or self.suspect is not None:
                 return

@@ -58,7 +58,8 @@ def of_weights(module: Any, name: str, known: Known) -> dict[str, Any]:
         return {"kind": "weights", "name": name, "buffer": True, **by, **here}
     told = told_as(mine, name, known.modules)
     if id(mine) in known.bad:
-        return {"kind": "weights", "name": told}
+        late = written.weights_before(name) if id(mine) in known.late else {}
+        return {"kind": "weights", "name": told, **late}
     by_hand = of_program(mine, known, name)
     if by_hand:
         return {**by_hand, "name": told, **others}
@@ -67,7 +68,7 @@ def of_weights(module: Any, name: str, known: Known) -> dict[str, Any]:
             return {"kind": "optimizer", "name": told, **others, **setting_of(optimizer, mine)}
     if id(mine) in known.good:  # the program updates them itself, or from copies that an optimizer has
         return {"kind": "optimizer", "name": told}
-    return {"kind": "weights", "name": told}
+    return {"kind": "weights", "name": told, **written.weights_before(name)}
 
 
 def _others(bad: list[Any]) -> dict[str, Any]:

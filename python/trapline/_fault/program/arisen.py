@@ -16,7 +16,7 @@ from collections.abc import Iterator
 from types import CodeType, FrameType
 from typing import Any, NamedTuple, Optional
 
-from trapline._fault.program import calls, computed, frames, holders, owners, places, scope
+from trapline._fault.program import calls, computed, frames, holders, owners, places, scope, source, texts
 
 Facts = dict[str, Any]
 _MAX = 1 << 24  # elements of a value that are looked at
@@ -88,6 +88,29 @@ def made(op: str = "", exponent: Optional[float] = None) -> Optional[Facts]:
         if chain[-1].whole or len(chain) > 1:
             return None
     return None
+
+
+def only_place(op: str) -> Facts:
+    """`origin` of the only such operation on tensors in the whole program, as far as its text shows."""
+    found = [
+        (file, node.lineno)
+        for file, tree in texts.user_trees()
+        for node, kind in operations(tree)
+        if kind == op and isinstance(node, ast.Call) and not _is_of_numbers(node)
+    ]
+    if len(found) != 1:
+        return {}
+    file, number = found[0]
+    code = source.line_text(file, number)
+    return {"origin": {"file": file, "line": number, "function": "", "code": code, "user": True}}
+
+
+def _is_of_numbers(call: ast.Call) -> bool:
+    return isinstance(call.func, ast.Attribute) and getattr(call.func.value, "id", "") in (
+        "math",
+        "np",
+        "numpy",
+    )
 
 
 def line() -> Facts:

@@ -14,7 +14,8 @@ _MAX_TEXT = 80
 
 def codes_facts() -> Optional[dict[str, Any]]:
     """`text` and `line` of the one such place in the functions that run, and what -1 stands for there: `of`,
-    "missing", "unknown", "either" (the categories are given) or "edges" (of bins); None where there is none, or several."""
+    "missing", "unknown", "either" (the categories are given) or "edges" (of bins); None where there is none,
+    or several."""
     found: dict[tuple[str, int], dict[str, Any]] = {}
     seen = set()
     for frame in holders.user_frames():

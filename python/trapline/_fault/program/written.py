@@ -53,6 +53,17 @@ def weights(since: str, name: str = "") -> dict[str, Any]:
     return {} if since == "backward" else _by_callback()
 
 
+def weights_before(name: str) -> dict[str, Any]:
+    """The same of weights that no optimizer has stepped with: before the line that runs, in each function."""
+    for frame in holders.user_frames():
+        is_there = partial(_is_between, 0, _now(frame))
+        found = _only(frame, is_there, partial(_writes_named, name.rpartition(".")[2])) if name else {}
+        found = found or _only(frame, is_there, _writes_weight)
+        if found:
+            return found
+    return {}
+
+
 def _told(code: CodeType, line: int) -> dict[str, Any]:
     """`origin` of the statement; `divides`: `text` and `line` of the only division in its function."""
     tree = calls.tree_of(code)
@@ -207,7 +218,10 @@ def _without_data(node: Any) -> Any:
 
 def _writes_weight(node: Any, tree: Any) -> bool:
     """`p.add_(...)`, `p.data = ...` of a `p` that comes from `parameters()`, `layer.weight.data.mul_(...)`;
-    an assignment to `p` or `layer.weight` itself puts another in its place. `model.load_state_dict(...)`."""
+    an assignment to `p` or `layer.weight` itself puts another in its place. `model.load_state_dict(...)`,
+    `vector_to_parameters(...)`."""
+    if isinstance(node, ast.Call) and texts.called(node) == "vector_to_parameters":
+        return True
     if _is_call(node, "load_state_dict"):
         return not any(word in ast.unparse(node.func.value).lower() for word in _LOADED)
     return any(

@@ -26,6 +26,7 @@ _COMPUTE = (
 _COMPUTE += ("collections", "_collections", "copy", "statistics", "typing", "einops", "scipy", "enum", "abc")
 # Libraries of functions: solvers of differential equations, optimal transport, sparse softmaxes, geometry.
 _COMPUTE += ("torchdiffeq", "torchsde", "torchcde", "geomloss", "entmax", "kornia", "torch_scatter", "roma")
+_COMPUTE += ("ot", "torchsurv", "auraloss", "pytorch_msssim")
 _COMPUTE += ("random", "numbers", "fractions", "string", "re", "contextlib", "_abc", "opt_einsum")
 # What belongs to them and does more.
 _ACTS = (
@@ -85,7 +86,9 @@ class Callables:
             return self._module(value)
         if isinstance(value, functools.partial):
             return functools.partial(self.of(value.func), *value.args, **value.keywords)
-        if name in _NOT:
+        # A tensor is made here, or a copy; a weight is the program's own.
+        is_ours = name == "requires_grad_" and _is_plain_tensor(getattr(value, "__self__", None))
+        if name in _NOT and not is_ours:
             raise CannotRun(name)
         if isinstance(value, types.FunctionType):
             return self._function(value)
@@ -192,6 +195,12 @@ def _is_tensor(value: Any) -> bool:
     import torch
 
     return isinstance(value, torch.Tensor)
+
+
+def _is_plain_tensor(value: Any) -> bool:
+    import torch
+
+    return type(value) is torch.Tensor
 
 
 def _nothing(*_args: Any, **_kwargs: Any) -> None:

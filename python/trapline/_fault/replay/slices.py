@@ -8,6 +8,7 @@ comes from the frame that called it, where that holds the same object.
 from __future__ import annotations
 
 import ast
+import copy
 from collections.abc import Iterable, Iterator
 from types import FrameType
 from typing import Any, Callable, Optional
@@ -364,6 +365,4 @@ def _held(frame: FrameType, path: str) -> Any:
 
 def _copy(node: ast.stmt) -> ast.stmt:
     """The rewriting changes what it is given."""
-    import copy
-
     return copy.deepcopy(node)
