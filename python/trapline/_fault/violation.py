@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import ast
 from typing import Any, Callable, Optional
 
 from trapline._fault import brief, content, history, life, write
@@ -13,6 +14,7 @@ from trapline._fault.data import (
 )
 from trapline._fault.model import layers, noted
 from trapline._fault.program import (
+    calls,
     decomposed,
     frames,
     graphs,
@@ -187,11 +189,22 @@ def _keeps_no_gradient() -> bool:
 def _is_used() -> bool:
     """The modules that run do not train, or the program has asked for no gradient itself: a checkpointed or
     compiled forward keeps none either."""
-    if holders.asks_for_no_gradient():
+    if _asks_for_no_gradient():
         return True
     running = [frame.f_locals.get("self") for frame in scope.live_frames()]
     modules = [module for module in running if owners.is_module(module)]
     return bool(modules) and not any(module.training for module in modules)
+
+
+def _asks_for_no_gradient() -> bool:
+    """A function that runs, of the user's, stands below `@torch.no_grad()` or `inference_mode()`."""
+    for frame in holders.user_frames():
+        tree = calls.tree_of(frame.f_code)
+        made = tree.body[0] if tree is not None and tree.body else None
+        for one in getattr(made, "decorator_list", ()):
+            if any(word in ast.unparse(one) for word in ("no_grad", "inference_mode")):
+                return True
+    return False
 
 
 def _given(violation: dict[str, Any], notes: list[str]) -> Any:

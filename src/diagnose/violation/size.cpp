@@ -12,48 +12,10 @@
 namespace trapline::diagnose {
 namespace {
 
-// `i // self.per_site`: of whole numbers, by one size for all groups.
-bool is_grouping(std::string_view text) {
-  const auto has = [&](std::string_view part) { return text.find(part) != std::string_view::npos; };
-  return has("//") && !has("*") && !has("(") && !has("+") && !has("-");
-}
-
-// `flat // len(vocab)`, of a place in all rows together: the two sides; empty: it is no such division.
-std::pair<std::string_view, std::string_view> flat_sides(std::string_view text) {
-  const std::size_t at = text.find(" // ");
-  if (at == std::string_view::npos) return {};
-  const std::string_view left = text.substr(0, at), right = text.substr(at + 4);
-  constexpr std::string_view kWord = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_.";
-  const bool is_width = right.starts_with("len(") || right.find(".size(") != std::string_view::npos ||
-                        right.find(".shape[") != std::string_view::npos;
-  const bool is_name = left.find_first_not_of(kWord) == std::string_view::npos;
-  return is_name && is_width && right.find(' ') == std::string_view::npos
-             ? std::pair(left, right)
-             : std::pair(std::string_view(), std::string_view());
-}
-
-// A quantity that is made an integer: `((angle + pi) / (2 * pi) * bins).floor().long()`.
-bool is_cut(const ComputedFact& computed) {
-  if (is_grouping(computed.text)) return false;
-  constexpr std::array kCasts{"floor(", ".long()", ".int()", "int(", "//", "round(", "torch.int"};
-  const std::string_view text = computed.text;
-  const auto has = [&](std::string_view part) { return text.find(part) != std::string_view::npos; };
-  const bool divides = has("/") || has("*") || has("floor(") || has("ceil(");
-  return divides && std::ranges::any_of(kCasts, has);
-}
-
 // What a layer has as many of as its attribute says.
 std::string_view unit(const Layer& layer) {
   if (layer.attribute.starts_with("out_")) return "outputs";
   return layer.attribute == "num_embeddings" ? "rows" : "entries";
-}
-
-// "; there `skill[0, 4]` is 11, `correct[0, 4]` is 2"
-std::string of_parts(const ComputedFact& made) {
-  std::vector<std::string> parts;
-  for (const auto& [variable, value] : made.parts)
-    parts.push_back(fmt::format("`{}` is {}", to_text(variable), to_text(value)));
-  return parts.empty() ? std::string() : fmt::format("; there {}", fmt::join(parts, ", "));
 }
 
 // How many elements would be beyond the size, were all values equally frequent.
@@ -64,10 +26,6 @@ double evenly_spread(const ViolationWriter& w) {
 }
 
 }  // namespace
-
-bool ViolationWriter::is_end_of_cut() const {
-  return above() && facts.computed && hi() > 2 && only(hi()) && is_cut(*facts.computed);
-}
 
 std::optional<std::int64_t> ViolationWriter::seen_min() const {
   std::optional<std::int64_t> min;
@@ -369,62 +327,6 @@ std::string ViolationWriter::from_one(const std::string& name) const {
       of_the_last(), seen_count(), name);
 }
 
-std::string ViolationWriter::look_at_computation(const std::string& otherwise) const {
-  if (!facts.computed && facts.passed_as) {
-    return fmt::format("look at where `{}` is computed (given on in {})", facts.passed_as->name,
-                       file_and_line(facts.passed_as->file, facts.passed_as->line));
-  }
-  if (!facts.computed) {
-    return fmt::format("look at where {} {} computed", own(otherwise), facts.variable ? "is" : "are");
-  }
-  const ComputedFact& made = *facts.computed;
-  const std::string name = made.name.empty() ? std::string() : made.name + " = ";
-  const std::string where =
-      made.file.empty() ? fmt::format("line {}", made.line) : file_and_line(made.file, made.line);
-  return fmt::format("look at `{}{}` ({}{})", name, made.text, where, of_parts(made));
-}
-
-std::string ViolationWriter::rule_of_computation() const {
-  if (!facts.computed) return {};
-  const std::string& by = facts.computed->by;
-  if (by == "argmax" || by == "argmin" || by == "topk" || by == "argsort")
-    return fmt::format("{} counts from 0: what is searched has n places, and gives 0 to n - 1", by);
-  if (above() && facts.computed->before && *facts.computed->before > static_cast<double>(hi())) {
-    const ComputedFact& made = *facts.computed;
-    const std::string source =
-        made.source
-            ? fmt::format("`{}` is {} there", to_text(*made.source), to_text(Scalar(made.source_value)))
-            : fmt::format("it was {} before the cast", to_text(Scalar(*made.before)));
-    const std::string look = made.source && !made.source_text.empty()
-                                 ? fmt::format("look at `{} = {}` (line {})", made.source->name,
-                                               made.source_text, made.source_line)
-                                 : std::string("look at what makes it so");
-    return fmt::format("{}, beyond what gives {}: {}; a limit behind it hides that", source, hi() - 1, look);
-  }
-  if (above() && is_grouping(facts.computed->text))
-    return "`//` by one number takes all groups to be as large: where they are not, their own sizes tell "
-           "(bisect, "
-           "torch.searchsorted among the cumulative sizes)";
-  if (const auto& [flat, width] = flat_sides(facts.computed->text); above() && !flat.empty())
-    return fmt::format(
-        "where `{}` is a place in all rows together, it has to be divided by how many places a row has: that "
-        "is "
-        "more than `{}`; a limit behind it hides that",
-        flat, width);
-  if (is_end_of_cut()) {
-    const bool sure = facts.computed->before.has_value();
-    return fmt::format(
-        "where a range is cut into {0} parts, its very end gives {0}: limit that to {1}, or take it % {0} "
-        "where it goes around (angles, hours of the day){2}",
-        hi(), hi() - 1, sure ? "" : "; what lies beyond the end is wrong before, and a limit hides it");
-  }
-  if (by != "bucketize" && by != "searchsorted" && by != "digitize") return {};
-  if (facts.sample && facts.sample->by == "rows") return {};  // NaN is behind the last edge
-  if (const auto edges = facts.computed->edges)
-    return fmt::format("{} with {} edges gives 0 to {}: {} buckets", by, *edges, *edges, *edges + 1);
-  return fmt::format("{} with n edges gives 0 to n: n + 1 buckets", by);
-}
-
 bool ViolationWriter::no_size() const {
   if (!above() || facts.counted) return false;
   if (is_alone()) return true;
@@ -493,7 +395,7 @@ bool ViolationWriter::fix_size(Situation situation, const std::string& otherwise
     return false;
   }
   if (is_alone() || (!is_class() && no_size())) return false;
-  if (above() && facts.computed && is_grouping(facts.computed->text)) return false;
+  if (is_of_groups()) return false;
   if (is_end_of_cut() || of_one_record()) return false;
   const Need wanted = need();
   // What a library indexes may be another tensor than a layer that is only as large.

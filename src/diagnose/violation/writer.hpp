@@ -147,6 +147,8 @@ class ViolationWriter {
   bool is_rare() const;
   // "511 is the only one of the 200 indices of this data set above 359"
   std::string alone_text() const;
+  // A whole number that the program divides by the size of a group.
+  bool is_of_groups() const;
   // The very end of a range that the program cuts into so many parts.
   bool is_end_of_cut() const;
   // A few ids or indices of one record, which is known, lie beyond the next number: it is looked at, and no

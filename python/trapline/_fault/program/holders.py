@@ -6,14 +6,13 @@ and no `__iter__` of the program's own runs.
 
 from __future__ import annotations
 
-import ast
 import sys
 from collections import UserDict
 from collections.abc import Iterator
 from types import FrameType, FunctionType, ModuleType
 from typing import Any
 
-from trapline._fault.program import calls, places, scope
+from trapline._fault.program import places, scope
 
 _MAX_FRAMES = 12
 _MAX_VARIABLES = 256
@@ -126,14 +125,3 @@ def as_tensor(value: Any, most: int) -> Any:
         return torch.from_numpy(value.copy())
     except (TypeError, ValueError, RuntimeError, OverflowError, NotImplementedError):
         return None
-
-
-def asks_for_no_gradient() -> bool:
-    """A function that runs, of the user's, stands below `@torch.no_grad()` or `inference_mode()`."""
-    for frame in user_frames():
-        tree = calls.tree_of(frame.f_code)
-        made = tree.body[0] if tree is not None and tree.body else None
-        for one in getattr(made, "decorator_list", ()):
-            if any(word in ast.unparse(one) for word in ("no_grad", "inference_mode")):
-                return True
-    return False
