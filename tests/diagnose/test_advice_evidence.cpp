@@ -214,6 +214,78 @@ TEST(AdviceEvidence, WhatIsNeverBelowZeroIsNoRawScore) {
   EXPECT_TRUE(says(diagnose(facts), "BCEWithLogits")) << all(diagnose(facts));
 }
 
+// White in one record whose mask has no 1, where the others have: it is class 1 there.
+TEST(AdviceEvidence, WhiteInOneRecordIsNoMark) {
+  json facts = facts_of("nll_loss_forward.target", 255, 2, {{"tensor", {{"shape", {8, 32, 32}}}}});
+  facts["index"] = {6, 16, 16};
+  EXPECT_TRUE(diagnose(facts).fix.front().starts_with("if 255 marks what is not to count"))
+      << all(diagnose(facts));
+  facts["two_colours"] = true;
+  facts["sample"] = {{"dataset_index", 96}, {"batch", 2}, {"row", 6}};
+  const Finding found = diagnose(facts);
+  EXPECT_TRUE(found.fix.front().starts_with("turn white into class 1 where that mask is loaded"))
+      << all(found);
+  EXPECT_TRUE(says(found, "look at sample 96")) << all(found);
+}
+
+// A few of many are no class: nothing was taken off.
+TEST(AdviceEvidence, AFewOfMinusOneAreNoClassThatWasShifted) {
+  json facts = facts_of("nll_loss_forward.target", -1, 7, {{"scan", {{"total", 64}, {"max", 4}}}});
+  facts["seen"] = {{"min", -1}, {"max", 5}, {"count", 900}, {"source", "dataset"}, {"kinds", 7}};
+  EXPECT_EQ(diagnose(facts).summary.find("1 seems to be taken off"), std::string::npos)
+      << all(diagnose(facts));
+  facts["scan"]["bad"] = 9;
+  facts["values"] = json::array({json::array({-1, 9})});
+  EXPECT_NE(diagnose(facts).summary.find("1 seems to be taken off"), std::string::npos)
+      << all(diagnose(facts));
+}
+
+TEST(AdviceEvidence, APartIsCountedFromOneWhereItsLastClassIsAsFrequent) {
+  json facts = facts_of("multi_margin_loss.target", 8, 8, {{"scan", {{"total", 40}, {"min", 1}}}});
+  facts["seen"] = {{"min", 0}, {"max", 8}, {"count", 160}, {"source", "calls"}};
+  EXPECT_FALSE(says(diagnose(facts), "counted from 1")) << all(diagnose(facts));
+  facts["scan"]["bad"] = 5;
+  facts["values"] = json::array({json::array({8, 5})});
+  EXPECT_TRUE(says(diagnose(facts), "counted from 1")) << all(diagnose(facts));
+}
+
+// 24 to 67 for 44 residues: a chain that is numbered from 25.
+TEST(AdviceEvidence, ARunThatBeginsElsewhereNeedsNoMorePlaces) {
+  json facts =
+      facts_of("index_add.index", 44, 44,
+               {{"scan", {{"bad", 117}, {"total", 217}, {"min", 24}, {"max", 67}}}, {"args", {{"dim", 0}}}});
+  facts["values"] = json::array({json::array({44, 5}), json::array({67, 5})});
+  const Finding found = diagnose(facts);
+  EXPECT_TRUE(says(found, "they run from 24 to 67, which is as many numbers as there are elements"))
+      << all(found);
+  EXPECT_FALSE(says(found, "is meant to have")) << all(found);
+  facts["scan"]["max"] = 70;
+  EXPECT_FALSE(says(diagnose(facts), "as many numbers as")) << all(diagnose(facts));
+}
+
+TEST(AdviceEvidence, AFloorDivisionForgetsThePartAtTheEnd) {
+  json facts = facts_of("embedding.indices", 24, 24, {{"layer", layer("window", "num_embeddings", 24)}});
+  facts["computed"] = {{"name", "w"}, {"text", "(pos - 1) // WINDOW"}, {"line", 62}};
+  facts["made"] = {{{"text", "N_WINDOWS"}, {"file", "/a/net.py"}, {"line", 45}},
+                   {{"text", "N_WINDOWS=LENGTH // WINDOW"}, {"file", "/a/net.py"}, {"line", 13}}};
+  const Finding found = diagnose(facts);
+  EXPECT_TRUE(says(found, "leaves out the part that is not whole at the end")) << all(found);
+  EXPECT_FALSE(says(found, "limit that to 23")) << all(found);
+}
+
+// Each row of them adds up to 1.
+TEST(AdviceEvidence, ProbabilitiesAreNoLogits) {
+  json facts = facts_of("multinomial.self", 0, 1, {{"tensor", {{"shape", {120, 7}}}}});
+  facts["scan"].update({{"value", -0.34}, {"min", -0.84}, {"max", 0.95}, {"is_float", true}, {"reason", 5}});
+  facts["scan"].update({{"bad", 120}, {"total", 840}});
+  EXPECT_TRUE(says(diagnose(facts), "if these are logits")) << all(diagnose(facts));
+  facts["sums_to_one"] = true;
+  EXPECT_FALSE(says(diagnose(facts), "softmax")) << all(diagnose(facts));
+  facts.erase("sums_to_one");
+  facts["scores"] = false;  // the program has no word of scores
+  EXPECT_FALSE(says(diagnose(facts), "softmax")) << all(diagnose(facts));
+}
+
 // COCO's categories have gaps; one stray label is none of them.
 TEST(AdviceEvidence, OneStrayLabelSpeaksForNoListWithGaps) {
   json facts = facts_of("gather.index", 90, 80, {{"table", "labels"}});

@@ -171,7 +171,7 @@ TEST(AdviceSeen, TheDivisionThatMadeWeightsNaN) {
   EXPECT_EQ(
       diagnose(facts).fix.front(),
       "look at `rest = rest / rest.sum(dim=-1, keepdim=True)` (line 23): where what it is divided by is 0, a "
-      "row of zeros as a rule, 0/0 is NaN");
+      "row of zeros as a rule, 0/0 is NaN; where that has overflowed (a large power, exp), Inf/Inf is");
   EXPECT_FALSE(says(diagnose(facts), "logits")) << all(diagnose(facts));
 }
 

@@ -102,6 +102,16 @@ std::string ViolationWriter::rule_of_computation() const {
         "is "
         "more than `{}`; a limit behind it hides that",
         flat, width);
+  // `N = length // width` parts, and a place is `at // width`: the rest at the end has a part of its own.
+  if (above() && only(hi()) && !facts.made.empty()) {
+    const std::string& size = facts.made.back().text;
+    const std::size_t at = size.find(" // "), here = facts.computed->text.rfind(" // ");
+    if (at != std::string::npos && here != std::string::npos &&
+        facts.computed->text.substr(here) == size.substr(at))
+      return fmt::format(
+          "`{}` leaves out the part that is not whole at the end: rounded up, -(-n {}), there is one more",
+          size, size.substr(at + 1));
+  }
   if (is_end_of_cut()) {
     const bool sure = facts.computed->before.has_value();
     return fmt::format(

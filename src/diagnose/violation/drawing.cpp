@@ -42,7 +42,7 @@ void fix_multinomial(ViolationWriter& w) {
         const ComputedFact& made = *w.facts.computed;
         w.fix(
             fmt::format("look at `{}{}` (line {}): where what it is divided by is 0, a row of zeros as a "
-                        "rule, 0/0 is NaN",
+                        "rule, 0/0 is NaN; where that has overflowed (a large power, exp), Inf/Inf is",
                         made.name.empty() ? std::string() : made.name + " = ", made.text, made.line));
         break;
       }
@@ -127,6 +127,11 @@ void fix_multinomial(ViolationWriter& w) {
       }
       const std::string look = fmt::format(
           "if they are weights, look at where {} is computed: none may be negative", w.own("the input"));
+      if (are_weights(w)) {  // nothing in the program speaks of scores
+        w.fix(fmt::format("look at where {} is computed: {} of {} are below 0, and none may be",
+                          w.own("the input"), w.facts.scan.bad, w.facts.scan.total));
+        break;
+      }
       if (weights) w.fix(look);
       w.fix(
           "if these are logits: torch.multinomial(torch.softmax(logits, dim=-1), ...), or "

@@ -237,6 +237,14 @@ std::string basis_here(const ViolationWriter& w, const Need& need) {
   return fmt::format(" ({} at least: {} is the highest of this call)", next(max), max);
 }
 
+// As many numbers as there are elements, in a run that begins elsewhere: 24 to 67 for 44 residues.
+bool is_shifted_run(const ViolationWriter& w) {
+  const auto& [min, max] = std::pair(w.facts.scan.min, w.facts.scan.max);
+  if (!min || !max || !is_integer(*min) || !is_integer(*max) || w.hi() < 3) return false;
+  const std::int64_t low = std::get<std::int64_t>(*min), high = std::get<std::int64_t>(*max);
+  return low > 1 && high - low + 1 == w.hi() && w.facts.scan.total >= w.hi();
+}
+
 void fix_above(ViolationWriter& w) {
   if (w.facts.contract->bound == Bound::kProduct) {
     w.fix(fmt::format("pass the size that went into the pooling: {}(x, indices, output_size=input.size())",
@@ -259,6 +267,14 @@ void fix_above(ViolationWriter& w) {
   if (w.made_between()) return w.write_made_between();
   if (w.is_alone()) w.fix_sample();
   fix_look(w);
+  if (is_shifted_run(w)) {
+    w.fix(
+        fmt::format("they run from {} to {}, which is as many numbers as there are elements: they seem to be "
+                    "counted from {} here: "
+                    "see where their numbering begins, and take that off",
+                    to_text(*w.facts.scan.min), to_text(*w.facts.scan.max), to_text(*w.facts.scan.min)));
+    return;
+  }
   // What begins at 1 and ends at the size itself was made for this very tensor.
   const bool from_one = w.seen_min() == 1 && w.seen_max() == w.hi();
   const bool several = w.facts.scan.total > 1 && w.distinct() > 1;  // one number fits anything

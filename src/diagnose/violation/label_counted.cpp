@@ -65,6 +65,7 @@ bool one_based_part(const ViolationWriter& w) {
   return w.op() != "ctc_loss" && !w.computes() && w.hi() > 1 && w.facts.seen && w.facts.seen->min == 0 &&
          w.facts.seen->max == w.hi() && w.facts.scan.min == Scalar(std::int64_t{1}) &&
          w.facts.scan.max == Scalar(w.hi()) && w.only(w.hi()) && w.facts.scan.total / 3 >= w.hi() &&
+         4 * w.hi() * w.facts.scan.bad >= w.facts.scan.total &&  // the last class is as frequent as others
          !(w.facts.counted && w.facts.counted->count > w.hi());
 }
 

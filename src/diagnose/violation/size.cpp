@@ -187,6 +187,9 @@ std::string ViolationWriter::where_made() const {
   const std::string read = at.read_file == at.file ? fmt::format("line {}", at.read_line)
                                                    : file_and_line(at.read_file, at.read_line);
   if (is_class()) return fmt::format(", by `{}` ({}; {} reads it, too)", at.text, where, read);
+  if (facts.made.size() == 1)
+    return fmt::format(", by `{}` ({}), of which {} reads a part, too, that would change with it", at.text,
+                       where, read);
   // What cuts texts, or trains the tokenizer, by the same number would move with it.
   const MadeAt& first = facts.made.front();
   return fmt::format(
@@ -316,8 +319,11 @@ bool ViolationWriter::maybe_from_one() const {
   const auto& seen = facts.seen;
   if (seen && seen->kinds && 2 * *seen->kinds < hi()) return false;
   if (seen && seen->here && facts.scan.total >= kEach * hi() && 2 * *seen->here < hi()) return false;
-  const bool begins = seen_min() == 1 || (many && seen_min() >= 1 && seen_min() <= hi() / 4);
-  return begins && (many || all_seen()) && seen_max() == hi() && only(hi());
+  constexpr std::int64_t kNear = 16;
+  const bool begins = seen_min() == 1 || (many && seen_min() >= 1 && seen_min() <= hi() / kNear);
+  // Of a whole data set that has nearly every number the 0 would be among them.
+  const bool dense = all_seen() && (!seen || !seen->kinds || 10 * *seen->kinds >= 9 * hi());
+  return begins && (many || dense) && seen_max() == hi() && only(hi());
 }
 
 std::string ViolationWriter::from_one(const std::string& name) const {

@@ -11,7 +11,7 @@ from collections import UserDict
 from types import FrameType
 from typing import Any, Optional
 
-from trapline._fault.data import records, values
+from trapline._fault.data import batches, records, values
 from trapline._fault.program import holders, names, places, scope
 
 _MAX_ROWS = 1 << 12
@@ -108,6 +108,8 @@ def _in_program(text: str, batch: Any) -> Optional[Sample]:
     found: list[tuple[int, Sample]] = []
     for name, held in names.lists(_MAX_LIST):
         at = [position for position, item in enumerate(held) if item is text]
-        if len(at) == 1 and len(held) >= len(batch):
+        # As many texts as the batch has rows are its texts, where no loader has made it of others.
+        is_whole = held is batch and batches.given_out()
+        if len(at) == 1 and len(held) >= len(batch) and not is_whole:
             found.append((len(held), records.sample(name, held, len(held), at[0], None)))
     return max(found, key=lambda one: one[0])[1] if found else None

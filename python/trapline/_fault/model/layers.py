@@ -201,7 +201,8 @@ def _layer(owner: Owner, attribute: str, value: int, certain: bool = True) -> La
 def _parameter_layer(owner: Owner, value: int, certain: bool = True) -> Optional[Layer]:
     parameter = owner.module._parameters.get(owner.parameter)
     shape = [int(size) for size in parameter.shape] if parameter is not None else []
-    if value not in shape:
+    is_inner = "bias" in owner.parameter or owner.parameter.startswith(("weight_ih", "weight_hh"))
+    if value not in shape or is_inner:  # nobody indexes a bias, or the gates of an LSTM
         return None
     name = f"{owner.path}.{owner.parameter}" if owner.path else owner.parameter
     attribute = f"shape[{shape.index(value)}]"

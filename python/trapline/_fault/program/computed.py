@@ -281,9 +281,12 @@ def _described(frame: FrameType, name: str, node: ast.expr, line: int) -> Option
 
 
 def _target(frame: FrameType, node: ast.expr) -> Optional[str]:
-    """`rank[order]`, where a statement writes what it computes into a part of its variable."""
+    """`rank[order]`, where a statement writes what it computes into a part of its variable; `scaled`, where
+    the variable is made of another one that was computed."""
     tree = calls.tree_of(frame.f_code)
     for one in ast.walk(tree) if tree is not None else ():
+        if isinstance(one, ast.Assign) and isinstance(one.targets[0], ast.Name) and _is_same(one.value, node):
+            return one.targets[0].id
         if (
             isinstance(one, ast.Assign)
             and isinstance(one.targets[0], ast.Subscript)
@@ -291,6 +294,10 @@ def _target(frame: FrameType, node: ast.expr) -> Optional[str]:
         ):
             return ast.unparse(one.targets[0])
     return None
+
+
+def _is_same(one: ast.expr, node: ast.expr) -> bool:
+    return one.lineno == node.lineno and ast.dump(one) == ast.dump(node)
 
 
 def _assigned(frame: FrameType, name: str, line: int, depth: int) -> Optional[tuple[ast.expr, int]]:

@@ -69,6 +69,9 @@ def made_at(layer: Optional[dict[str, Any]], around: list[Any]) -> list[Step]:
     if isinstance(last.node, ast.Constant) and last.node.value != size and not _computed(steps):
         return []
     found = [_step(expression)]
+    if last is expression and isinstance(expression.node, ast.BinOp):
+        parts = [getattr(part, "attr", getattr(part, "id", "")) for part in ast.walk(expression.node)]
+        found = [_step(expression) | decided.by_it(parts, {(expression.file, expression.node.lineno)})]
     if last is not expression:
         found.append(
             _step(last)
