@@ -55,7 +55,7 @@ def test_the_caller_computed_what_a_function_was_given() -> None:
     slot = np.digitize(AGES.numpy(), [0, 10, 20])
     ids = torch.from_numpy(slot)
     found = look_up(ids)
-    assert found is not None and (found["by"], found["name"]) == ("digitize", "ids")
+    assert found is not None and (found["by"], found["name"]) == ("digitize", "slot")
 
 
 @pytest.mark.parametrize("kind", ["column", "loop", "written", "function"])
