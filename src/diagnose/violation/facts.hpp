@@ -204,13 +204,13 @@ struct Violation {  // NOLINT(clang-analyzer-optin.performance.Padding): by what
   bool drawn = false;        // chance made the numbers
   bool scores = true;        // the program speaks of scores or a softmax
   bool tokenizes = true;     // and of a tokenizer
+  bool pandas = true;        // and of pandas
+  bool categories = false;   // and of category_id, as COCO's annotations have
+  bool pretrained = false;   // and makes a table of vectors that it has
+  bool as_nll = false;       // it called nll_loss() itself
   bool two_colours = false;  // the row with labels of 255 has no others but 0, and other rows have 1
   bool sums_to_one = false;  // each row of what is drawn by adds up to 1
   bool as_long = false;      // the variable that holds the labels has as many columns as there are classes
-  bool categories = false;   // and of category_id, as COCO's annotations have
-  bool pretrained = false;   // and makes a table of vectors that it has
-  bool pandas = true;        // and of pandas
-  bool as_nll = false;       // it called nll_loss() itself
   std::optional<SiblingsFact> siblings;
   std::optional<NamesakeFact> partner;  // the one other table of the module, which has more rows
   std::optional<CodesFact> codes;

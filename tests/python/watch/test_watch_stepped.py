@@ -338,3 +338,48 @@ def test_weights_that_a_server_sends_between_two_steps(watch):
     seen = watch.verdict()
     assert (seen["kind"], seen["written"], seen["step"]) == ("weights", "step", 3)
     assert "model.load_state_dict(average)" in seen["origin"]["code"]
+
+
+class Members:
+    """Draws weights for models that no optimizer has yet."""
+
+    def __init__(self, model):
+        self.mean = nn.utils.parameters_to_vector(model.parameters()).detach()
+
+    @torch.no_grad()
+    def draw(self, model, variance):
+        drawn = self.mean + torch.tensor(variance).sqrt()
+        nn.utils.vector_to_parameters(drawn, model.parameters())
+
+
+def run(model, optimizer, turns):
+    for _ in range(turns):
+        optimizer.zero_grad()
+        model(ONES).square().mean().backward()
+        optimizer.step()
+
+
+def test_weights_that_are_written_before_an_optimizer_has_them(watch):
+    model = nn.Linear(3, 2)
+    run(model, torch.optim.SGD(model.parameters(), lr=0.01), BAD - 1)
+    member = nn.Linear(3, 2)
+    members = Members(model)
+    members.draw(member, -1.0)
+    run(member, torch.optim.SGD(member.parameters(), lr=0.01), 2)
+    seen = watch.verdict()
+    assert (seen["kind"], seen["step"]) == ("weights", BAD)
+    assert line_of(seen) == "nn.utils.vector_to_parameters(drawn, model.parameters())"
+
+
+def test_a_centered_step_may_break_a_weight_itself(watch):
+    """The root of a mean of squares less a square, which rounding takes below 0."""
+    model = nn.Linear(3, 2)
+    optimizer = torch.optim.RMSprop(model.parameters(), lr=0.01, centered=True)
+    run(model, optimizer, 2)
+    with torch.no_grad():
+        model.weight.fill_(float("nan"))  # as its step would
+    loss = model(ONES).square().mean()
+    loss.backward()
+    optimizer.step()
+    seen = watch.verdict()
+    assert seen is not None and seen.get("written") != "loss"
