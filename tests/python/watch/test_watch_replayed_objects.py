@@ -181,3 +181,16 @@ def test_objects_that_do_more_are_not_made():
     with running.running(None):
         running._callables.of(Kept)(torch.ones(1))
     assert Kept.all == {}
+
+
+def test_a_list_that_is_in_itself_and_one_that_is_too_long(monkeypatch):
+    running = session.Session(lambda module, stack: module, lambda value: None)
+    ring: list = [1]
+    ring.append(ring)
+    with running.running(None):
+        made = running._container(ring)
+        assert made is not ring and made[1] is made
+        assert running._container(ring) is made and running._container(made) is made
+        monkeypatch.setattr(session, "_MAX_ENTRIES", 3)
+        long = [1, 2]
+        assert running._container(long) is long

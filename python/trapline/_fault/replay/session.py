@@ -29,7 +29,7 @@ from trapline._library import aside
 _SECONDS = 4.0
 _MAX_COPIED = 1 << 26  # elements
 _DEPTH = 4
-_MAX_ITEMS = 1 << 14  # of a list or a mapping that may be written into
+_MAX_ENTRIES = 1 << 16  # of all lists and mappings that may be written into
 CONTAINERS = (list, dict, set, collections.defaultdict, collections.OrderedDict, collections.Counter)
 CONTAINERS += (collections.deque,)
 
@@ -59,7 +59,7 @@ class Session:
         self._overlay: dict[tuple[int, str], Any] = {}
         self._containers: dict[int, tuple[Any, Any]] = {}  # (what was copied, its copy)
         self._copied: dict[int, tuple[Any, Any]] = {}  # (what was copied, its copy)
-        self._elements = 0
+        self._elements = self._entries = 0
         self._wound_back = drew or {}
         self.drew: dict[int, Any] = {}  # by generator, 0 for PyTorch's own: its state before the program drew
         self._stack = ExitStack()
@@ -162,24 +162,31 @@ class Session:
 
     def _container(self, value: Any) -> Any:
         """A copy, the same one each time, which may be written into."""
-        if self.own.has(value) or len(value) > _MAX_ITEMS:
-            return value
         known = self._containers.get(id(value))
-        if known is None:
-            made = copy.copy(value)
-            if isinstance(made, dict):
-                made.update({key: self._item(item) for key, item in value.items()})
-            elif isinstance(made, (list, collections.deque)):
-                for at, item in enumerate(value):
-                    made[at] = self._item(item)
-            known = self._containers[id(value)] = (value, self.own.takes(made))
-        return known[1]
+        if known is not None or self.own.has(value):
+            return value if known is None else known[1]
+        self._entries += len(value)
+        if self._entries > _MAX_ENTRIES:
+            return value
+        made = self.own.takes(copy.copy(value))
+        self._containers[id(value)] = (value, made)  # it may be in itself
+        if isinstance(made, dict):
+            made.update({key: self._item(item) for key, item in value.items()})
+        elif isinstance(made, (list, collections.deque)):
+            for at, item in enumerate(value):
+                made[at] = self._item(item)
+        return made
 
     def _item(self, item: Any) -> Any:
         if type(item) in CONTAINERS:
             return self._container(item)
         of_program = isinstance(item, torch.Tensor) and item.grad_fn is not None
-        return self.copy(item) if of_program and not self._writes.has_made(item) else item
+        if not of_program or self._writes.has_made(item):
+            return item
+        try:
+            return self.copy(item)
+        except CannotRun:  # of a device: nobody may ask for it
+            return item
 
     def _keep(self, holder: Any, name: str, value: Any) -> None:
         if self.own.has(holder):  # an object that was made here
