@@ -243,8 +243,11 @@ std::string look_text(const WatchFact& watch) {
   if (has_unseen_gradients(watch)) {
     const std::string points = points_text(watch.made_with);
     return fmt::format(
-        "look at {} {}: its gradients, which were not looked at, and the update that they made{}", at.unit,
-        at.step, points.empty() ? "" : "; a derivative that is not finite can be the one of " + points);
+        "look at {} {}: its gradients, which were not looked at, the update that they made, and what the "
+        "program writes into "
+        "weights itself{}",
+        at.unit, at.step,
+        points.empty() ? "" : "; a derivative that is not finite can be the one of " + points);
   }
   if (is_made_in_update(watch))
     return fmt::format(

@@ -135,6 +135,36 @@ TEST(AdviceEvidence, ANumberThatDecidesMoreIsNotChanged) {
       << all(found);
 }
 
+// All 24 are the size itself: what makes them may read it, and would grow with it.
+TEST(AdviceEvidence, AnIdThatIsTheSizeIsNotGivenMoreByTheNumberBehind) {
+  json facts = facts_of("embedding.indices", 64, 64,
+                        {{"layer", layer("emb.0", "num_embeddings", 64)},
+                         {"scan", {{"bad", 24}, {"total", 344}, {"min", 0}, {"max", 64}}}});
+  facts["made"] = {{{"text", "cfg.codebook_size"}, {"file", "/a/net.py"}, {"line", 64}},
+                   {{"text", "codebook_size=64"}, {"file", "/a/net.py"}, {"line", 14}}};
+  EXPECT_TRUE(says(diagnose(facts),
+                   ", by one of its own in `cfg.codebook_size` (net.py:64): 64 may be made of "
+                   "`codebook_size=64` (net.py:14) as well, and would grow with it"))
+      << all(diagnose(facts));
+  facts["scan"]["bad"] = 1;
+  EXPECT_TRUE(says(diagnose(facts), ", by `codebook_size=64` (net.py:14)")) << all(diagnose(facts));
+}
+
+TEST(AdviceEvidence, PositionsFromOneAreNoLongSequence) {
+  json facts = facts_of("embedding.indices", 6, 6,
+                        {{"table", "position"},
+                         {"counts_from", 1},
+                         {"layer", layer("position", "num_embeddings", 6)},
+                         {"scan", {{"bad", 1}, {"total", 6}, {"min", 1}, {"max", 6}}},
+                         {"tensor", {{"shape", {6}}}}});
+  const Finding found = diagnose(facts);
+  EXPECT_TRUE(found.summary.ends_with("the 6 positions are counted from 1")) << found.summary;
+  EXPECT_TRUE(says(found, "number them from 0")) << all(found);
+  EXPECT_FALSE(says(found, "truncate")) << all(found);
+  facts["tensor"]["shape"] = {7};
+  EXPECT_TRUE(diagnose(facts).summary.ends_with("is too long")) << diagnose(facts).summary;
+}
+
 // The others begin at 0: more rows would train on steps that nobody began anew.
 TEST(AdviceEvidence, OneRecordThatBeginsBehindTheTableAsksForNoRows) {
   json facts = facts_of("embedding.indices", 119, 100,

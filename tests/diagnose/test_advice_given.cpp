@@ -308,6 +308,18 @@ TEST(AdviceGiven, TwoNumbersReadAsOne) {
   EXPECT_FALSE(says(other, "meant to be more")) << all(other);
 }
 
+// Four special ids on top of a table of 320 are "64 + 256 * 1" as well, and a larger vocabulary's ids are
+// too.
+TEST(AdviceGiven, IdsAboveTheTableAreNoPairs) {
+  for (const json& values :
+       {json{{320, 9}, {321, 5}, {322, 4}, {323, 1}}, json{{330, 1}, {590, 1}, {900, 1}, {1200, 2}}}) {
+    const json facts = {{"values", values},
+                        {"scan", {{"bad", 19}, {"total", 192}, {"min", 8}, {"max", 1200}}}};
+    const Finding finding = diagnose(facts_of("embedding.indices", 321, 320, facts));
+    EXPECT_EQ(finding.summary.find("read as one"), std::string::npos) << finding.summary;
+  }
+}
+
 TEST(AdviceGiven, AnIdOfAnotherVocabularyIsSet) {
   json facts = {{"special_ids", {{"text_config.bos_token_id", 30522}}},
                 {"resizable", "model"},

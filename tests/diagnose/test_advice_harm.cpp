@@ -156,13 +156,16 @@ TEST(AdviceHarm, TheLabelsOfALoss) {
   EXPECT_EQ(info(finding.cause).code, "TL101");
   EXPECT_EQ(finding.also, (std::vector<Cause>{Cause::kNumClassesMismatch, Cause::kIndexOutOfRange}));
   EXPECT_TRUE(says(finding, "kinds = sorted(set(labels))")) << all(finding);
-  EXPECT_TRUE(says(finding, "if there are meant to be more than 10 classes: give what makes them one-hot"))
+  EXPECT_TRUE(says(finding,
+                   "if there are meant to be more than 10 classes: give what they index (the scores, or what "
+                   "makes them one-hot)"))
       << all(finding);
   index["counted"] = {{"count", 12}, {"of", "the number of the data set's classes"}};
   const Finding counted = diagnose(index);
   EXPECT_EQ(info(counted.cause).code, "TL102");
   EXPECT_NE(counted.summary.find("and the number of the data set's classes is 12"), std::string::npos);
-  EXPECT_TRUE(says(counted, "give what makes them one-hot 12 classes")) << all(counted);
+  EXPECT_TRUE(says(counted, "give what they index (the scores, or what makes them one-hot) 12 classes"))
+      << all(counted);
   json below = facts_of("gather.index", -1, 10, {{"table", "labels"}});
   EXPECT_EQ(info(diagnose(below).cause).code, "TL101");
 }

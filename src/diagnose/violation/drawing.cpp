@@ -27,7 +27,8 @@ void fix_weights(ViolationWriter& w) {
         look));
   } else {
     w.fix(
-        fmt::format("{}: 0/0 (a row that is divided by its own sum of 0), the root or the logarithm of a "
+        fmt::format("{}: 0/0 (a row that is divided by its own sum of 0), Inf/Inf (a weight that a division "
+                    "by 0 or an overflow made infinite, divided by its sum), the root or the logarithm of a "
                     "negative number, or a missing value makes NaN",
                     look));
   }
@@ -112,7 +113,9 @@ void fix_multinomial(ViolationWriter& w) {
       w.count_rows();
       w.fix(fmt::format("every weight of that row is 0: look at where {} is computed, or leave the row out",
                         w.own("the input")));
-      w.fix("if the weights come from a mask, the mask leaves nothing: check it for that row");
+      w.fix(
+          "if the weights come from a mask, it leaves nothing, or only what is 0 already: check it for that "
+          "row; where a softmax makes the weights, mask its scores instead, by -inf");
       break;
     default: {
       // Logits are of both signs, as a rule; weights that were computed wrongly are so in a few places.

@@ -3,6 +3,8 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <cmath>
+#include <set>
 
 #include "diagnose/markers.hpp"
 #include "diagnose/violation/writer.hpp"
@@ -34,17 +36,24 @@ std::string of_signed(const ViolationWriter& w) {
 }
 
 // Of ids that were written with half as many bits: two of them, side by side.
+// Ids above any table are as well "a + 256 * 1": both halves of each have to be valid where chance would
+// hardly make them so, and the upper halves have to differ as those of ids do.
 std::string of_pairs(const ViolationWriter& w) {
   constexpr std::size_t kLeast = 4;
+  constexpr double kChance = 0.01;
   if (w.facts.values.size() < kLeast || w.integer() < 0) return {};
   for (const int bits : {8, 16, 32}) {
     const std::int64_t base = std::int64_t{1} << bits;
+    std::set<std::int64_t> upper;
     const bool all = std::ranges::all_of(w.facts.values, [&](const auto& pair) {
       if (!is_integer(pair.first)) return false;
       const std::int64_t value = std::get<std::int64_t>(pair.first);
+      upper.insert(value / base);
       return value >= base && value / base < w.hi() && value % base < w.hi();
     });
-    if (all)
+    const double valid = std::min(1.0, static_cast<double>(w.hi()) / static_cast<double>(base));
+    const bool chance = std::pow(valid, static_cast<double>(w.facts.values.size())) > kChance;
+    if (all && !chance && upper.size() >= kLeast)
       return fmt::format("each is two {0}-bit numbers read as one: {1} is {2} + {3} * {4}", bits, w.value(),
                          w.integer() % base, base, w.integer() / base);
   }

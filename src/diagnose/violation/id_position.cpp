@@ -96,6 +96,13 @@ bool are_values(const ViolationWriter& w, std::int64_t offset) {
   return w.facts.counts_from && *w.facts.counts_from > offset + kRowsBefore && !one_at_a_time(w);
 }
 
+// As many of them as the table has rows, and none is 0: no sequence is too long.
+bool count_from_one(const ViolationWriter& w, std::int64_t offset) {
+  const auto& shape = w.facts.tensor.shape;
+  return offset == 0 && w.facts.counts_from == 1 && !shape.empty() && shape.back() == w.hi() &&
+         w.only(w.hi()) && !one_at_a_time(w) && !w.facts.kept;
+}
+
 // The tables of LayoutLM and its relatives.
 bool are_coordinates(const ViolationWriter& w) {
   return name_has(w, {"x_pos", "y_pos", "h_pos", "w_pos", "2d"}) ||
@@ -173,6 +180,8 @@ void write_position(ViolationWriter& w) {
   w.finding().also = {values ? Cause::kPositionIndexOutOfRange : w.facts.contract->cause};
   std::string why = fmt::format("the sequence of {} positions is too long", length);
   if (values) why = fmt::format("positions go to {}", last + offset - 1);
+  const bool from_one = count_from_one(w, offset);
+  if (from_one) why = fmt::format("the {} positions are counted from 1", w.hi());
   if (w.facts.kept)
     why = fmt::format("it is counted wrongly, as `{}` holds {} tokens before it at most", w.facts.kept->name,
                       w.facts.kept->tokens);
@@ -180,6 +189,12 @@ void write_position(ViolationWriter& w) {
       "{}, but {} has {} rows{}: {}", w.opening(), name, w.facts.position ? w.facts.position->rows : w.hi(),
       offset > 0 ? fmt::format(", the first {} of them for other uses", offset) : std::string(), why);
   if (w.facts.kept) return fix_counted(w);
+  if (from_one)
+    return w.fix(
+        fmt::format("number them from 0 where {} {} made; where number 0 is kept for padding, give {} "
+                    "one row more",
+                    w.facts.variable ? w.users() : "the positions", w.facts.variable ? "is" : "are",
+                    w.layer().empty() ? "the position table" : w.layer()));
   const bool one = one_at_a_time(w) || w.facts.grows;
   const std::string limit =
       w.facts.position && !one && !values ? limit_advice(*w.facts.position) : std::string();

@@ -354,7 +354,8 @@ void write_labels(ViolationWriter& w) {
   }
   if (!w.fix_size(Situation::kIndex, "") && library.empty() && w.layer().empty() && (more || w.likely())) {
     w.fix(fmt::format("{}give what {} {}{}", more ? "" : w.if_meant(),
-                      writes(w) ? "makes them one-hot" : "they index (weights of classes, a table)",
+                      writes(w) ? "they index (the scores, or what makes them one-hot)"
+                                : "they index (weights of classes, a table)",
                       w.how_many(w.need(), writes(w) ? "classes" : "entries"), w.basis(w.need())));
   }
 }

@@ -183,6 +183,14 @@ std::string ViolationWriter::where_made() const {
   const MadeAt& at = facts.made.back();
   if (at.text == facts.library.setting) return fmt::format(" ({})", file_and_line(at.file, at.line));
   const std::string where = file_and_line(at.file, at.line);
+  // Several of one id, which is the size: what makes it may read the same number.
+  if (!is_class() && facts.made.size() > 1 && facts.scan.bad > 1 && hi() > 1 && only(hi()) && !need().exact) {
+    const MadeAt& own = facts.made.front();
+    return fmt::format(
+        ", by one of its own in `{}` ({}): {} may be made of `{}` ({}) as well, and would grow "
+        "with it",
+        own.text, file_and_line(own.file, own.line), hi(), at.text, where);
+  }
   if (at.read_line == 0) return fmt::format(", by `{}` ({})", at.text, where);
   const std::string read = at.read_file == at.file ? fmt::format("line {}", at.read_line)
                                                    : file_and_line(at.read_file, at.read_line);

@@ -65,3 +65,21 @@ def test_what_else_changes_with_it(program, text, line):
     program(text)
     told = decided.by_it(["", "MAX_LEN", "vocab_size", "for n in"], {("net.py", 9)})
     assert told == ({} if line is None else {"read": {"file": "net.py", "line": line}})
+
+
+def test_a_variable_of_a_function_is_read_in_that_function_alone(monkeypatch):
+    text = """
+def windows(x, window):
+    h, w = window
+    return x.view(h // 2, h * w)
+
+class Bias:
+    def __init__(self, window):
+        h, w = window
+        self.table = Embedding((2 * h - 1) * (2 * w - 1), 4)
+"""
+    tree = ast.parse(text)
+    monkeypatch.setattr(texts, "user_trees", lambda: [("net.py", tree)])
+    function = tree.body[1].body[0]
+    assert decided.by_it(["h", "w"], {("net.py", 9)}, function) == {}
+    assert decided.by_it(["h", "w"], {("net.py", 9)}) == {"read": {"file": "net.py", "line": 4}}

@@ -96,6 +96,27 @@ def test_what_a_loop_is_at():
     }
 
 
+def test_a_loop_over_the_tensors_of_a_batch_is_at_a_sample():
+    records = [(torch.full((20 + at,), float(at)), at % 2) for at in range(12)]
+
+    def lists(batch):
+        return [one for one, _ in batch], torch.tensor([label for _, label in batch])
+
+    found = None
+    for signals, labels in DataLoader(records, batch_size=4, sampler=[5, 3, 7, 1, 0, 2], collate_fn=lists):
+        for at, signal in enumerate(signals):
+            if len(signal) == 27 and len(labels) == 4:
+                found = rows_of.at_in_loop()
+        break
+    assert found is not None and at == 3
+    assert {name: found[name] for name in ("dataset_index", "batch", "row", "likely")} == {
+        "dataset_index": 7,
+        "batch": 0,
+        "row": 2,
+        "likely": True,
+    }
+
+
 def test_a_loop_over_numbers_is_at_nothing():
     for epoch in range(3):
         found = rows_of.at_in_loop()

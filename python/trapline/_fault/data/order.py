@@ -44,8 +44,21 @@ def _is_kept(batch: Batch) -> bool:
     return any(_has_rows(part.detach().cpu(), made) for part in parts)
 
 
+def is_list_kept(batch: Batch, listed: list[Any]) -> bool:
+    """The same of a batch's tensors that stand in a list, one for each sample."""
+    data_set = batch.loader.data_set()
+    if data_set is None or not 1 < len(listed) <= _MAX_ASKED:
+        return False
+    if sum(one.numel() for one in listed) > values.MAX_ELEMENTS or any(not one.dim() for one in listed):
+        return False
+    with RandomState(data_set):
+        made = [fetch(data_set, index) for index in batch.indices]
+    return _has_rows([one.detach().reshape(-1).cpu() for one in listed], made)
+
+
 def _has_rows(part: Any, made: list[Any]) -> bool:
-    kind = 0.0 if part.dtype.is_floating_point else 0
+    """`part`: a tensor, or a list of its rows."""
+    kind = 0.0 if part[0].dtype.is_floating_point else 0
     for at, sample in enumerate(made):
         if not contents.sample_produced_row(sample, part[at], kind):
             return False

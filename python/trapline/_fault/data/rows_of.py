@@ -233,8 +233,21 @@ def _entry(value: Any) -> Optional[Sample]:
         else:
             continue
         if len(at) == 1:
+            batch = _batch_of(held) if type(held) is not dict else None
+            if batch is not None:
+                return of_row(batch, at[0])
             return records.sample(name, held, len(held), at[0], None, likely=True)
     return None
+
+
+def _batch_of(held: Any) -> Optional[Batch]:
+    """The batch in hand, where this list has the tensors of its samples, one for each."""
+    batch = hand.in_hand()
+    if batch is None or not isinstance(batch.indices, (list, tuple)) or len(held) != len(batch.indices):
+        return None
+    own = {id(part) for part in batch.tensors()}
+    whole = all(id(one) in own for one in held) and order.is_list_kept(batch, list(held))
+    return batch if whole else None
 
 
 def only_bad_row(tensor: Any, scan: dict[str, Any], predicate: Optional[int]) -> Optional[int]:

@@ -71,7 +71,8 @@ def made_at(layer: Optional[dict[str, Any]], around: list[Any]) -> list[Step]:
     found = [_step(expression)]
     if last is expression and isinstance(expression.node, ast.BinOp):
         parts = [getattr(part, "attr", getattr(part, "id", "")) for part in ast.walk(expression.node)]
-        found = [_step(expression) | decided.by_it(parts, {(expression.file, expression.node.lineno)})]
+        place = {(expression.file, expression.node.lineno)}
+        found = [_step(expression) | decided.by_it(parts, place, expression.function)]
     if last is not expression:
         found.append(
             _step(last)

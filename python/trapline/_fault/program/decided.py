@@ -13,14 +13,21 @@ _LEARNS = re.compile("tokenizer|trainer|train_from|train_new", re.IGNORECASE)
 _CUTS = re.compile("chunk|batched|window|unfold|sliced|split|cut$|cut_", re.IGNORECASE)
 
 
-def by_it(names: Iterable[str], made: set[tuple[str, int]]) -> dict[str, Any]:
+def by_it(names: Iterable[str], made: set[tuple[str, int]], function: Any = None) -> dict[str, Any]:
     """`read`: `file` and `line` of another expression that reads one of the names, and changes with it.
-    `made`: the lines that make the layer."""
+    `made`: the lines that make the layer. `function`: that the names stand in; its own variables are read
+    there alone."""
     known = {name for name in names if name.isidentifier()}
+    inside = list(ast.walk(function)) if function is not None else []
+    own = {node.arg for node in inside if isinstance(node, ast.arg)}
+    own |= {node.id for node in inside if isinstance(node, ast.Name) and isinstance(node.ctx, ast.Store)}
+    there = {id(node) for node in inside}
     for file, tree in texts.user_trees():
         for node in ast.walk(tree):
-            if any(_leaf(part) in known for part in _decides(node)) and (file, node.lineno) not in made:
-                return {"read": {"file": file, "line": node.lineno}}
+            for part in _decides(node):
+                hidden = isinstance(part, ast.Name) and part.id in own and id(node) not in there
+                if _leaf(part) in known and not hidden and (file, node.lineno) not in made:
+                    return {"read": {"file": file, "line": node.lineno}}
     return {}
 
 
