@@ -184,7 +184,8 @@ std::string ViolationWriter::where_made() const {
   if (at.text == facts.library.setting) return fmt::format(" ({})", file_and_line(at.file, at.line));
   const std::string where = file_and_line(at.file, at.line);
   // Several of one id, which is the size: what makes it may read the same number.
-  if (!is_class() && facts.made.size() > 1 && facts.scan.bad > 1 && hi() > 1 && only(hi()) && !need().exact) {
+  if (!is_class() && at.read_line == 0 && facts.made.size() > 1 && facts.scan.bad > 1 && hi() > 1 &&
+      only(hi()) && !need().exact) {
     const MadeAt& own = facts.made.front();
     return fmt::format(
         ", by one of its own in `{}` ({}): {} may be made of `{}` ({}) as well, and would grow "
