@@ -56,7 +56,7 @@ from trapline._watch.forward import (
     named,
     outputs,
 )
-from trapline._watch.rows import batch_in_hand, read_row, record_of, sample_of
+from trapline._watch.rows import batch_in_hand, read_row, record_given, record_of, sample_of
 from trapline._watch.slopes import is_bad_slope, op_of
 
 _DEPTH = 3
@@ -210,6 +210,8 @@ def _of_operation(made: Any, call: Call, inner: Any) -> dict[str, Any]:
     if "sample" not in row and not made.own:
         row |= replayed.only_sample(partial(is_finite_without, call), first.learned)
         row = {**batch_in_hand(), **row}
+    if "sample" not in row and not first.learned:
+        row |= record_given([call.args, call.kwargs])
     return {**found, **row}
 
 

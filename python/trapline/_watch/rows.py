@@ -93,6 +93,12 @@ def record_of(bad: Any) -> dict[str, Any]:
     return {"sample": sample} if sample is not None else {}
 
 
+def record_given(given: Any) -> dict[str, Any]:
+    """In a program without a DataLoader, the record that the module was called for."""
+    sample = None if batches.given_out() else rows_of.record_given(list(_tensors(given)))
+    return {"sample": sample} if sample is not None else {}
+
+
 def batch_in_hand() -> dict[str, Any]:
     """The step's batch, where no row of it can be told; the sample, where it holds one."""
     batch = hand.in_hand() or hand.newest()

@@ -267,6 +267,38 @@ def test_a_fault_inside_the_data_set(tmp_path, workers):
     assert eval((tmp_path / "sample").read_text()) == {"batch": 2, "row": 3, "dataset_index": 13}
 
 
+@pytest.mark.parametrize("loop", [True, False])
+@pytest.mark.parametrize("workers", [0, 2])
+def test_a_fault_inside_the_collate_function(tmp_path, workers, loop):
+    """The record that its loop is at; without one, those of the batch."""
+    from trapline._fault import violation as collector
+
+    records = [(torch.tensor([at, at + 1]), at % 2) for at in range(10)]
+
+    def breaks(cells):
+        if int(cells.max()) == 8:
+            told = collector.collect(table_violation(torch.zeros(8, 2), cells), [])["sample"]
+            (tmp_path / "sample").write_text(repr(told))
+
+    def collate(samples):
+        if not loop:
+            breaks(torch.cat([samples[0][0], samples[1][0]]))
+            return len(samples)
+        for _, (cells, _) in enumerate(samples):
+            breaks(cells)
+        return len(samples)
+
+    for _ in DataLoader(
+        records, batch_size=2, sampler=[3, 0, 5, 7, 2, 1], collate_fn=collate, num_workers=workers
+    ):
+        pass
+    told = eval((tmp_path / "sample").read_text())
+    assert (told["batch"], told.get("row"), told.get("dataset_index")) == (
+        (1, 1, 7) if loop else (1, None, None)
+    )
+    assert told.get("one_of") == (None if loop else [5, 7])
+
+
 def test_install_twice_and_uninstall():
     from torch.utils.data.dataloader import _BaseDataLoaderIter
 

@@ -56,3 +56,33 @@ def test_other_ids_leave_the_sample_open(watch):
 def test_all_rows_are_no_row(watch):
     train(IDS, list(range(6)))
     assert (watch.verdict()["kind"], "row" in watch.verdict()) == ("weights", False)
+
+
+@pytest.mark.parametrize("learned", [False, True])
+def test_the_record_of_a_model_that_takes_one_at_a_time(watch, learned):
+    """What is made of the record alone is its own; of what weights have made, any record may be the first."""
+    shapes = [(torch.rand(4 + at % 3, 3), torch.ones(3)) for at in range(9)]
+    shapes[6][0][:] = 2.0
+
+    class Net(nn.Module):
+        def __init__(self):
+            super().__init__()
+            self.head = nn.Linear(3, 1)
+
+        def forward(self, points, scale):
+            if learned:
+                return (self.head(points) * 2.0 + 1e3).exp().mean(0)
+            return self.head((points - points.mean(0)) / (points * scale).std(0)).mean(0)
+
+    net = Net()
+    optimizer = torch.optim.SGD(net.parameters(), lr=0.1)
+    for chunk in torch.arange(9).split(3):
+        loss = torch.stack([net(*shapes[int(at)]) for at in chunk]).sum()
+        optimizer.zero_grad()
+        loss.backward()
+        optimizer.step()
+    seen = watch.verdict()
+    assert seen["step"] == (1 if learned else 3)
+    sample = seen.get("sample", {})
+    assert sample.get("dataset_index") == (None if learned else 6)
+    assert sample.get("dataset") == (None if learned else {"name": "shapes", "type": "list", "length": 9})

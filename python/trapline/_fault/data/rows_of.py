@@ -13,6 +13,7 @@ from trapline._library import capi
 
 _MAX_RECORDS = 1 << 20
 _MAX_LOOPS = 8
+_MIN_RECORDS = 5  # fewer may be what a data set is split into
 Sample = dict[str, Any]
 
 
@@ -238,6 +239,30 @@ def _entry(value: Any) -> Optional[Sample]:
                 return of_row(batch, at[0])
             return records.sample(name, held, len(held), at[0], None, likely=True)
     return None
+
+
+def record_given(given: list[Any]) -> Optional[Sample]:
+    """The record of a list of the program's that has just these tensors: a model that takes one at a time."""
+    own = {id(one) for one in given}
+    found: list[tuple[int, str, Any, int]] = []
+    for name, held in names.variables():
+        if type(held) in (list, tuple) and _MIN_RECORDS <= len(held) <= _MAX_RECORDS and own:
+            at = [position for position, entry in enumerate(held) if own <= _members(entry)]
+            alike = len({(type(entry), len(_members(entry))) for entry in held}) == 1
+            if len(at) == 1 and alike:
+                found.append((len(held), name, held, at[0]))
+    if not found:
+        return None
+    length, name, held, place = max(found, key=lambda one: one[0])
+    return {**records.sample(name, held, length, place, None, likely=True), "by": "loop"}
+
+
+def _members(entry: Any) -> set[int]:
+    """A record's tensors, by their identity."""
+    if scope.is_tensor(entry):
+        return {id(entry)}
+    parts = entry.values() if type(entry) is dict else entry if type(entry) in (list, tuple) else ()
+    return {id(part) for part in list(parts) if scope.is_tensor(part)}
 
 
 def _batch_of(held: Any) -> Optional[Batch]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from types import FrameType
 from typing import Any, Optional
 
 from trapline._fault.data import batches, contents, hand, match, order, values, where
@@ -9,7 +10,7 @@ from trapline._fault.data.batches import Batch
 from trapline._fault.data.casts import storage_pointer
 from trapline._fault.data.fetched import MAX_FETCHED, RandomState, fetch
 from trapline._fault.data.match import Match
-from trapline._fault.program import scope
+from trapline._fault.program import loops, scope
 from trapline._fault.program.names import length
 
 _TINY = 16
@@ -349,8 +350,11 @@ def is_int(value: Any) -> bool:
 
 
 def _in_data_set() -> Optional[Sample]:
-    """The sample that is being made, when the fault is inside the data set's own code (also in a worker)."""
+    """The sample that is being made, when the fault is inside the data set's own code (also in a worker); in
+    the collate function's, the one that its loop is at, or those of the batch."""
     sample: Sample = {}
+    made: Any = None
+    collating: list[FrameType] = []
     index: Any = None
     indices: Any = None
     data_set: Any = None
@@ -360,12 +364,15 @@ def _in_data_set() -> Optional[Sample]:
         if name.endswith("torch/utils/data/_utils/fetch.py"):
             variables = frame.f_locals
             index = variables.get("idx", index)
+            made = variables.get("data", made)
             indices = variables.get("possibly_batched_index", indices)
             data_set = getattr(variables.get("self"), "dataset", data_set)
-        elif indices is not None and name.endswith("torch/utils/data/_utils/worker.py"):
+        elif indices is None:
+            collating.append(frame)
+        elif name.endswith("torch/utils/data/_utils/worker.py"):
             if is_int(frame.f_locals.get("idx")):
                 sample["batch"] = int(frame.f_locals["idx"])
-        elif indices is not None and name.endswith("torch/utils/data/dataloader.py"):
+        elif name.endswith("torch/utils/data/dataloader.py"):
             iterator = frame.f_locals.get("self")
             number = getattr(iterator, "_num_yielded", None)
             reference = getattr(iterator, "_trapline_loader_ref", None)
@@ -380,6 +387,30 @@ def _in_data_set() -> Optional[Sample]:
             sample["row"] = list(indices).index(index)
     elif is_int(indices):
         sample["dataset_index"] = int(indices)
-    if "dataset_index" in sample:
+    elif type(made) is list and isinstance(indices, (list, tuple)) and len(made) == len(indices):
+        row = _drawn_of(made, collating)
+        if row is not None:
+            sample["row"] = row
+        if row is not None and is_int(indices[row]):
+            sample.update(dataset_index=int(indices[row]), by="loop")
+        elif all(is_int(one) for one in indices):
+            with_candidates(sample, list(indices))
+    if "dataset_index" in sample and "by" not in sample:
         sample["by"] = "inside"  # asking for it again fails again
     return where.described(sample, data_set, loader) if sample else None
+
+
+def _drawn_of(made: list[Any], frames: list[FrameType]) -> Optional[int]:
+    """The one record that a loop of these frames has drawn, or drawn a part of."""
+    for frame in frames:
+        for drawn in loops.drawn(frame):
+            own = {id(value) for value in drawn if not isinstance(value, (int, float, str, type(None)))}
+            rows = [at for at, record in enumerate(made) if own & {id(record), *_parts_of(record)}]
+            if len(rows) == 1:
+                return rows[0]
+    return None
+
+
+def _parts_of(record: Any) -> set[int]:
+    parts = record.values() if type(record) is dict else record if type(record) in (list, tuple) else ()
+    return {id(part) for part in list(parts)}
