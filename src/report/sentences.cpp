@@ -87,7 +87,7 @@ std::string how_text(const Sample& sample) {
   if (sample.by == "padding") how = "filled in by the collate function: the sample itself has no such value";
   if (sample.by == "collate") how = "put there by the collate function: the sample itself has no such value";
   if (sample.by == "drawn") how = "drawn anew each time that the data set makes it";
-  if (sample.by == "alone") how = "its row alone is bad, by what the model has made of it";
+  if (sample.by == "alone") how = "its row alone is bad, in what was made of it";
   if (sample.by == "rounded") how = "its own number was rounded";
   if (sample.by == "loop") how = "what the loop is at";
   if (sample.by == "record") how = "the only record with this value";
