@@ -135,6 +135,21 @@ TEST(AdviceEvidence, ANumberThatDecidesMoreIsNotChanged) {
       << all(found);
 }
 
+// A label for each anchor: the program matches them, and no data are known to be at fault.
+TEST(AdviceEvidence, LabelsOfNoRecordAreNotCorrectedInTheData) {
+  json facts = facts_of("nll_loss_forward.target", 4, 4,
+                        {{"scan", {{"bad", 6}, {"total", 1536}, {"min", 0}, {"max", 4}}}});
+  facts["op"] = "cross_entropy";
+  facts["variable"] = {{"name", "labels"}, {"index", {2, 37}}};
+  const Finding found = diagnose(facts);
+  EXPECT_TRUE(says(found, "if not, look at where `labels` is made: 6 of 1536 are outside [0, 4)"))
+      << all(found);
+  EXPECT_FALSE(says(found, "correct the data")) << all(found);
+  EXPECT_FALSE(says(found, "if they are positions")) << all(found);
+  facts["variable"]["index"] = {421};
+  EXPECT_TRUE(says(diagnose(facts), "correct the data")) << all(diagnose(facts));
+}
+
 // All 24 are the size itself: what makes them may read it, and would grow with it.
 TEST(AdviceEvidence, AnIdThatIsTheSizeIsNotGivenMoreByTheNumberBehind) {
   json facts = facts_of("embedding.indices", 64, 64,

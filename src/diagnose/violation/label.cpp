@@ -174,19 +174,22 @@ void write_too_few_outputs(ViolationWriter& w) {
     // question.
     constexpr std::int64_t kMax = 1024;
     const bool own = w.layer().empty() && w.facts.library.caller.empty();
-    if (own && w.op() == "cross_entropy" && w.facts.source.empty() && w.hi() <= kMax) {
+    const bool dense =
+        w.facts.tensor.shape.size() > 1 || (w.facts.variable && w.facts.variable->index.size() > 1);
+    if (own && !dense && w.op() == "cross_entropy" && w.facts.source.empty() && w.hi() <= kMax) {
       w.fix(fmt::format(
           "if they are positions, they lie behind the sequence of {}: compute them after it is cut", w.hi()));
     }
     // Of one file among several: the labels of the others hide it.
+    const bool no_data = !w.facts.sample && w.facts.source.empty() && dense;
     const bool made = w.computes() || (w.facts.sample && w.facts.sample->by == "hand");  // no record's
-    const bool dense =
-        w.facts.tensor.shape.size() > 1 || (w.facts.variable && w.facts.variable->index.size() > 1);
+    const std::string mend = made      ? w.look_at_computation("the labels")
+                             : no_data ? fmt::format("look at where {} is made", w.own("the label"))
+                                       : "correct the data";
     const bool zero =
         w.facts.scan.min && is_integer(*w.facts.scan.min) && std::get<std::int64_t>(*w.facts.scan.min) < 1;
     const bool last = !other && !zero && !dense && !w.all_seen() && w.only(w.hi()) && !made && w.hi() > 1;
-    w.fix(fmt::format("if {}, {}: {}{}", other ? "neither" : "not",
-                      made ? w.look_at_computation("the labels") : "correct the data", w.outside(),
+    w.fix(fmt::format("if {}, {}: {}{}", other ? "neither" : "not", mend, w.outside(),
                       last ? fmt::format("; {} alone may come of a file whose labels count from 1: then all "
                                          "of that file's are wrong",
                                          w.hi())
