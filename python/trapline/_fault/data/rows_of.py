@@ -248,8 +248,7 @@ def record_given(given: list[Any]) -> Optional[Sample]:
     for name, held in names.variables():
         if type(held) in (list, tuple) and _MIN_RECORDS <= len(held) <= _MAX_RECORDS and own:
             at = [position for position, entry in enumerate(held) if own <= _members(entry)]
-            alike = len({(type(entry), len(_members(entry))) for entry in held}) == 1
-            if len(at) == 1 and alike:
+            if len(at) == 1 and len({(type(entry), len(_members(entry))) for entry in held}) == 1:
                 found.append((len(held), name, held, at[0]))
     if not found:
         return None
