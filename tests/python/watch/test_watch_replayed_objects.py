@@ -22,13 +22,23 @@ def watch():
     light.uninstall()
 
 
-def train(loss_of):
+def begun():
     model = nn.Linear(2, 2, bias=False)
     nn.init.constant_(model.weight, 1.0)
-    optimizer = torch.optim.SGD(model.parameters(), lr=0.0)
+    return model, torch.optim.SGD(model.parameters(), lr=0.0)
+
+
+def batches():
+    """Of the bad step one row is 0."""
     for turn in range(1, BAD + 2):
         x = torch.ones(4, 2)
         x[2] *= turn != BAD
+        yield x
+
+
+def train(loss_of):
+    model, optimizer = begun()
+    for x in batches():
         loss = loss_of(model(torch.ones(4, 2)), x)
         optimizer.zero_grad()
         loss.backward()
@@ -136,12 +146,8 @@ def test_an_object_that_the_loss_makes(watch):
 
 
 def test_a_member_of_what_a_function_gave(watch):
-    model = nn.Linear(2, 2, bias=False)
-    nn.init.constant_(model.weight, 1.0)
-    optimizer = torch.optim.SGD(model.parameters(), lr=0.0)
-    for turn in range(1, BAD + 2):
-        x = torch.ones(4, 2)
-        x[2] *= turn != BAD
+    model, optimizer = begun()
+    for x in batches():
         made = of_object(model(torch.ones(4, 2)), x)
         loss = made.loss
         optimizer.zero_grad()

@@ -41,9 +41,8 @@ def newest() -> Optional[Batch]:
     """For where no frame holds any: the batch that was made last, where one loader makes them all, and does
     not read ahead."""
     remembered = batches.newest_first()
-    users = [
-        (batch.loader, batch.loader.user_loader()) for batch in remembered
-    ]  # which is one for all epochs
+    # The program's loader is one for all epochs.
+    users = [(batch.loader, batch.loader.user_loader()) for batch in remembered]
     loaders = {id(own if user is None else user) for own, user in users}
     ahead = remembered and type(users[0][1]).__module__.startswith("accelerate.")
     return remembered[0] if len(loaders) == 1 and not ahead else None

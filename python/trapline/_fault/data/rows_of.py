@@ -258,10 +258,7 @@ def record_given(given: list[Any]) -> Optional[Sample]:
 
 def _members(entry: Any) -> set[int]:
     """A record's tensors, by their identity."""
-    if scope.is_tensor(entry):
-        return {id(entry)}
-    parts = entry.values() if type(entry) is dict else entry if type(entry) in (list, tuple) else ()
-    return {id(part) for part in list(parts) if scope.is_tensor(part)}
+    return {id(part) for part in samples.parts_of(entry) if scope.is_tensor(part)}
 
 
 def _batch_of(held: Any) -> Optional[Batch]:

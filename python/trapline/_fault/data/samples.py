@@ -405,12 +405,13 @@ def _drawn_of(made: list[Any], frames: list[FrameType]) -> Optional[int]:
     for frame in frames:
         for drawn in loops.drawn(frame):
             own = {id(value) for value in drawn if not isinstance(value, (int, float, str, type(None)))}
-            rows = [at for at, record in enumerate(made) if own & {id(record), *_parts_of(record)}]
+            rows = [at for at, record in enumerate(made) if own & {id(one) for one in parts_of(record)}]
             if len(rows) == 1:
                 return rows[0]
     return None
 
 
-def _parts_of(record: Any) -> set[int]:
+def parts_of(record: Any) -> list[Any]:
+    """A record and what stands in it."""
     parts = record.values() if type(record) is dict else record if type(record) in (list, tuple) else ()
-    return {id(part) for part in list(parts)}
+    return [record, *parts]
