@@ -57,6 +57,7 @@ def _being_made(frames: list[FrameType], message: str, shapes: Optional[Facts]) 
     entries = (shapes or {}).get("entries") or []
     if isinstance(indices, (list, tuple)) and len(entries) == 1 and (shapes or {}).get("of") == len(indices):
         index = indices[entries[0]]
+        sample = {name: told for name, told in sample.items() if name not in ("one_of", "of")}
         sample.update(row=entries[0], by="shape")
         if not samples.is_int(index):  # an iterable data set has no numbers
             return sample
