@@ -74,6 +74,7 @@ bool is_seen(const WatchFact& watch) {
   const WatchSeen& first = watch.first;
   if (watch.backward || first.given) return true;
   if (first.kind == "optimizer") return watch.gradients_finite;
+  if (first.written == "first") return false;  // that it was written is seen, not what
   if (first.kind == "output" && !first.op.empty()) return watch.finite_before;
   if (first.kind == "input" || first.kind == "target") return watch.looked && !watch.late && !watch.made;
   if (first.beside) return false;  // bad weights and a bad target: that the one made the other nobody saw
@@ -110,6 +111,9 @@ std::string place_text(const WatchSeen& seen, bool looked) {
     return seen.type.empty() ? "the data" : fmt::format("what goes into {}", seen.type);
   }
   if (seen.kind == "target") return "the targets or weights that the loss was given";
+  if (seen.written == "first")
+    return fmt::format("{}, which the program itself has written besides the optimizer's steps",
+                       weights_text(seen, "a weight"));
   if (!seen.written.empty())
     return seen.written == "forward"
                ? fmt::format("{}, which the forward pass itself has written", weights_text(seen, "a weight"))

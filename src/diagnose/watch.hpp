@@ -28,7 +28,8 @@ struct WatchSeen {
   bool by_hand = false;               // or written it itself, and called no `backward`
   std::int64_t others = 0;            // weights that broke with it
   // Of weights that no optimizer has broken: what they were finite after, "step",
-  // "backward", "loss" (of the step before) or "forward" (before the module's own).
+  // "backward", "loss" (of the step before), "forward" (before the module's own); "first": it was written
+  // besides the steps, some time since the first.
   std::string written{};
 };
 

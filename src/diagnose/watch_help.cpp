@@ -202,6 +202,12 @@ std::string look_text(const WatchFact& watch) {
         "first "
         "values from data): look for a column that is constant, whose std is 0, or a batch of one",
         at.name.empty() ? "the weight" : layer_name(at.name, '`'), at.unit, at.step);
+  if (at.written == "first")
+    return fmt::format(
+        "look at what writes {} besides the optimizer (a pretrained table, a pruning, an average): a "
+        "logarithm "
+        "of 0, a division by 0, a root of a number below 0",
+        at.name.empty() ? "the weight" : layer_name(at.name, '`'));
   if (!at.written.empty())
     return fmt::format(
         "{} was finite after {}, and it was no optimizer's step that changed that: look at what else writes "

@@ -10,7 +10,7 @@ TEST(AdviceNeed, OneBatchGivesNoNumber) {
   EXPECT_EQ(finding.fix.front(),
             "if there are meant to be more than 370 classes: give `fc.5` more outputs than 370: as many as "
             "there are classes (372 at least: 371 is the highest of 4 labels seen)");
-  EXPECT_EQ(finding.fix.at(1), "if not, correct the data: 1 of 4 is outside [0, 370)");
+  EXPECT_EQ(finding.fix.at(1), "if not, correct the data, or what makes the labels of it: 1 of 4 is outside [0, 370)");
   EXPECT_FALSE(finding.layer->needed);
 }
 
@@ -128,7 +128,7 @@ TEST(AdviceHarm, WhatIsComputedIsNotCountedFromOne) {
        {"embedding.indices", "gather.index", "nll_loss_forward.target", "one_hot.self"}) {
     json facts =
         facts_of(contract, 100, 100,
-                 {{"scan", {{"total", 400}, {"min", 1}, {"max", 100}}}, {"sample", {{"dataset_index", 3}}}});
+                 {{"scan", {{"total", 400}, {"bad", 3}, {"min", 1}, {"max", 100}}}, {"sample", {{"dataset_index", 3}}}});
     EXPECT_TRUE(says(diagnose(facts), "from 1") || says(diagnose(facts), "labels - 1")) << contract;
     facts["computed"] = best;
     const Finding finding = diagnose(facts);
@@ -147,7 +147,7 @@ TEST(AdviceHarm, WhatIsComputedIsNotCountedFromOne) {
 TEST(AdviceHarm, CountedFromOneOnlyWhereItCanBe) {
   const auto from_one = [](const char* contract, std::int64_t min, std::int64_t max, json args) {
     return says(diagnose(facts_of(contract, 100, 100,
-                                  {{"scan", {{"total", 400}, {"min", min}, {"max", max}}},
+                                  {{"scan", {{"total", 400}, {"bad", 3}, {"min", min}, {"max", max}}},
                                    {"sample", {{"dataset_index", 3}}},
                                    {"args", std::move(args)}})),
                 "if they are counted from 1 (no 0 among 400 seen), number ");

@@ -162,7 +162,11 @@ TEST(AdviceEvidence, AnIdThatIsTheSizeIsNotGivenMoreByTheNumberBehind) {
                    "`codebook_size=64` (net.py:14) as well, and would grow with it"))
       << all(diagnose(facts));
   facts["scan"]["bad"] = 1;
-  EXPECT_TRUE(says(diagnose(facts), ", by `codebook_size=64` (net.py:14)")) << all(diagnose(facts));
+  EXPECT_TRUE(says(diagnose(facts),
+                   ", by `codebook_size=64` (net.py:14) unless the ids are made of it, too (65 at least"))
+      << all(diagnose(facts));
+  facts["counted"] = {{"count", 66}, {"of", "len(tokenizer)"}};
+  EXPECT_FALSE(says(diagnose(facts), "unless")) << "counted: " << all(diagnose(facts));
 }
 
 TEST(AdviceEvidence, PositionsFromOneAreNoLongSequence) {

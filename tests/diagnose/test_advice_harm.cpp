@@ -47,7 +47,7 @@ TEST(AdviceHarmValues, ACosineIsNoRawScore) {
 }
 
 TEST(AdviceHarm, WhereALibraryKeepsNumberZeroNothingIsShifted) {
-  json ids = facts_of("embedding.indices", 3, 3, {{"scan", {{"total", 48}, {"min", 1}}}});
+  json ids = facts_of("embedding.indices", 3, 3, {{"scan", {{"total", 48}, {"bad", 14}, {"min", 1}}}});
   EXPECT_TRUE(says(diagnose(ids), "counted from 1")) << all(diagnose(ids));
   ids["library"] = {
       {"owner", "fastai"}, {"maker", "TabularModel"}, {"owners", {"fastai.tabular.model.TabularModel"}}};

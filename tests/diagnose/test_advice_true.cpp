@@ -21,7 +21,7 @@ TEST(AdviceTrue, FewCodesAreNotCountedFromOne) {
     json seen = {{"min", 1}, {"max", 18}, {"count", 2400}, {"source", source}};
     seen[key] = kinds;
     return says(diagnose(facts_of("index_select.index", 18, 18,
-                                  {{"scan", {{"total", 480}, {"min", 1}, {"max", 18}}},
+                                  {{"scan", {{"total", 480}, {"bad", 20}, {"min", 1}, {"max", 18}}},
                                    {"sample", {{"dataset_index", 3}}},
                                    {"seen", std::move(seen)}})),
                 "counted from 1");
@@ -30,6 +30,18 @@ TEST(AdviceTrue, FewCodesAreNotCountedFromOne) {
   EXPECT_TRUE(from_one("calls", "here", 17));
   EXPECT_FALSE(from_one("dataset", "kinds", 6));
   EXPECT_TRUE(from_one("dataset", "kinds", 18));
+}
+
+TEST(AdviceTrue, WhoCountsFromOneHasTheLastNumberAsOftenAsOthers) {
+  json facts = facts_of("embedding.indices", 81, 81,
+                        {{"scan", {{"total", 336}, {"bad", 3}, {"min", 1}, {"max", 81}}},
+                         {"sample", {{"dataset_index", 3}}}});
+  EXPECT_TRUE(says(diagnose(facts), "counted from 1")) << all(diagnose(facts));
+  facts["scan"]["bad"] = 1;
+  EXPECT_FALSE(says(diagnose(facts), "counted from 1")) << all(diagnose(facts));
+  facts["scan"]["bad"] = 3;
+  facts["computed"] = {{"name", "row"}, {"text", "np.searchsorted(hours, start)"}, {"line", 9}, {"edges", 81}};
+  EXPECT_FALSE(says(diagnose(facts), "counted from 1")) << "a search: " << all(diagnose(facts));
 }
 
 TEST(AdviceTrue, AsManyDifferentIdsAsRowsWantNumbersOfTheirOwn) {

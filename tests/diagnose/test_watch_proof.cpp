@@ -135,6 +135,11 @@ TEST(Watch, WeightsThatTheProgramChangedItself) {
   watch["written"] = "forward";
   EXPECT_TRUE(summary().ends_with("in `fc.bias`, which the forward pass itself has written"));
   EXPECT_TRUE(advises(watch, "a column that is constant"));
+  watch["written"] = "first";
+  EXPECT_TRUE(summary().ends_with(
+      "in `fc.bias`, which the program itself has written besides the optimizer's steps"));
+  EXPECT_TRUE(advises(watch, "look at what writes `fc.bias` besides the optimizer"));
+  EXPECT_EQ(diagnose_watch({{"kind", "watch"}, {"watch", watch}})->certainty, Certainty::kLikely);
 }
 
 TEST(Watch, ASiteOfAProbabilisticProgram) {

@@ -8,6 +8,8 @@ from typing import Any, Optional
 
 import torch
 
+from trapline._watch.versions import Versions
+
 _LARGE = 4096  # elements
 PLAIN = (torch.Tensor, torch.nn.Parameter)
 
@@ -101,6 +103,7 @@ class Began:
         self.bad: set[int] = set()  # ids of parameters that were not finite
         self.good: set[int] = set()
         self.late: set[int] = set()  # of the bad ones those that a training took up when it was on its way
+        self.versions = Versions()
         self._entered: dict[int, Any] = {}  # that were finite before their module's first call; when
 
     def enters(self, parameters: Iterable[Any], now: Any) -> None:
@@ -110,8 +113,11 @@ class Began:
     def entered(self, now: Any) -> set[int]:
         return {key for key, then in self._entered.items() if then == now}
 
-    def notes(self, parameters: Iterable[Any], late: bool = False) -> None:
-        for parameter in parameters:
+    def notes(self, parameters: Iterable[Any], steps: Any) -> None:
+        """`steps`: those that were taken before."""
+        late, every = steps.taken > 0, list(parameters)
+        self.versions.notes(every, steps.turn)
+        for parameter in every:
             if not parameter.is_cpu:  # nothing waits for a device
                 continue
             if are_finite([parameter]):

@@ -70,7 +70,9 @@ class Updates:
         turn, coming = light.now()
         entered = light.began.entered((turn, coming - 1))
         is_fine = partial(self._is_fine, earlier)
-        return weights.Known(tallies, bad, light.began.late, good, modules, is_fine, entered)
+        every = [parameter for module in modules for parameter in module.parameters()]
+        is_written = partial(light.began.versions.is_written, others=every, turn=turn)
+        return weights.Known(tallies, bad, light.began.late, good, modules, is_fine, entered, is_written)
 
     def _is_fine(self, earlier: list[Call], parameter: Any) -> str:
         if self._loaded[0] == self._light.steps.turn and id(parameter) in self._loaded[1]:
@@ -101,7 +103,7 @@ def around_added(light: Any, original: Any) -> Any:
         if light.notes and optimizer in light.steps.tallies:
             light.catches_up()
             light.looks, light.budget.until = True, light.steps.turn + _ADDED
-            light.began.notes(optimizer.param_groups[-1]["params"], light.steps.taken > 0)
+            light.began.notes(optimizer.param_groups[-1]["params"], light.steps)
 
     return add_param_group
 

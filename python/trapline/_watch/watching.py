@@ -136,13 +136,13 @@ class Light:
 
     def _begins_training(self) -> None:
         for module in self.roots.take_new():
-            self.began.notes(module.parameters(), self.steps.taken > 0)
+            self.began.notes(module.parameters(), self.steps)
 
     def _begins_with(self, optimizer: Any) -> None:
         if self.steps.is_new(optimizer):
             if self.steps.taken == 0:
                 self.ring.clear()  # of backward passes
-            self.began.notes(parameters_of(optimizer), self.steps.taken > 0)
+            self.began.notes(parameters_of(optimizer), self.steps)
             self._several = self._several or len(self.steps.tallies) > 1
 
     def catches_up(self) -> None:

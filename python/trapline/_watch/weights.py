@@ -30,6 +30,7 @@ class Known(NamedTuple):
     modules: list[Any]  # the outermost ones, also those whose calls were not kept (a teacher's)
     is_fine: Callable[[Any], str]  # of a parameter: since when the program alone can have broken it
     entered: set[int]  # ids of those that were finite before their module's first call, in this step
+    is_written: Callable[[Any], bool]  # of a parameter: the program has written it besides the steps
 
 
 def of_weights(module: Any, name: str, known: Known) -> dict[str, Any]:
@@ -82,6 +83,8 @@ def of_program(parameter: Any, known: Known, name: str = "") -> dict[str, Any]:
         return {"kind": "weights", "written": "step", **written.weights("step", name)}
     stepping = [one for one, tally in list(known.optimizers.items()) if tally.count > tally.before]
     mine = [one for one in stepping if any(held is parameter for held in parameters_of(one))]
+    if not mine and known.is_written(parameter):  # the optimizer that it had is gone
+        return {"kind": "weights", "written": "first", **written.weights_before(name)}
     if not mine:  # the program's own update is the step
         return {}
     since = known.is_fine(parameter) or ("loss" if any(_steps_finite(one, parameter) for one in mine) else "")

@@ -250,7 +250,7 @@ void write_position(ViolationWriter& w) {
   } else {
     w.fix(
         fmt::format("{}give the position table a row for each place of the longest sequence, {} at least{}{}",
-                    lead, most + offset, w.where_made(),
+                    lead, most + offset, w.where_made("the sequences are cut"),
                     w.layer().empty() ? "" : " (new rows have to be trained)"));  // else it may be computed
   }
   if (around) fix_length(w, usable);

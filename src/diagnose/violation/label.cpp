@@ -185,15 +185,8 @@ void write_too_few_outputs(ViolationWriter& w) {
     const bool made = w.computes() || (w.facts.sample && w.facts.sample->by == "hand");  // no record's
     const std::string mend = made      ? w.look_at_computation("the labels")
                              : no_data ? fmt::format("look at where {} is made", w.own("the label"))
-                                       : "correct the data";
-    const bool zero =
-        w.facts.scan.min && is_integer(*w.facts.scan.min) && std::get<std::int64_t>(*w.facts.scan.min) < 1;
-    const bool last = !other && !zero && !dense && !w.all_seen() && w.only(w.hi()) && !made && w.hi() > 1;
-    w.fix(fmt::format("if {}, {}: {}{}", other ? "neither" : "not", mend, w.outside(),
-                      last ? fmt::format("; {} alone may come of a file whose labels count from 1: then all "
-                                         "of that file's are wrong",
-                                         w.hi())
-                           : ""));
+                                       : "correct the data, or what makes the labels of it";
+    w.fix(fmt::format("if {}, {}: {}", other ? "neither" : "not", mend, w.outside()));
   }
   if (w.hi() == 1) {
     w.fix(

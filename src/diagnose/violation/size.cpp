@@ -178,7 +178,7 @@ std::string ViolationWriter::seen_where() const {
                      facts.seen->count == 1 ? noun() : nouns());
 }
 
-std::string ViolationWriter::where_made() const {
+std::string ViolationWriter::where_made(std::string_view also) const {
   if (facts.made.empty()) return {};
   const MadeAt& at = facts.made.back();
   if (at.text == facts.library.setting) return fmt::format(" ({})", file_and_line(at.file, at.line));
@@ -192,7 +192,13 @@ std::string ViolationWriter::where_made() const {
         "with it",
         own.text, file_and_line(own.file, own.line), hi(), at.text, where);
   }
-  if (at.read_line == 0) return fmt::format(", by `{}` ({})", at.text, where);
+  if (at.read_line == 0) {
+    // No list was counted: a number that makes the ids, too, would move with them and help nobody.
+    const std::string unless = !need().of.empty() ? std::string()
+                               : also.empty()     ? fmt::format(" unless the {} are made of it, too", nouns())
+                                                  : fmt::format(" unless {} by it, too", also);
+    return fmt::format(", by `{}` ({}){}", at.text, where, unless);
+  }
   const std::string read = at.read_file == at.file ? fmt::format("line {}", at.read_line)
                                                    : file_and_line(at.read_file, at.read_line);
   if (is_class()) return fmt::format(", by `{}` ({}; {} reads it, too)", at.text, where, read);
@@ -320,6 +326,11 @@ bool ViolationWriter::maybe_from_one() const {
   if (is_token_table()) return false;  // 0 is a special token, as a rule, and seldom seen
   constexpr std::int64_t kSome = 8;
   if (hi() <= 1 || seen_count() < kSome) return false;
+  // What a search gives ends at the size by itself, and who counts from 1 has the last number as often as
+  // others.
+  if (facts.computed && facts.computed->edges) return false;
+  constexpr std::int64_t kTimes = 3;
+  if (facts.scan.bad * kTimes * hi() < facts.scan.total) return false;
   // Both ends have to be there, hours from 5 to 24 say nothing of where hours begin; and all were seen, or so
   // many that a 0 would have shown.
   const bool many = seen_count() / 3 >= hi();

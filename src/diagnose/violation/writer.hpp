@@ -111,7 +111,7 @@ class ViolationWriter {
   // "196 outputs"; "as many outputs as there are classes"; "at least 196 outputs" where all was seen.
   std::string how_many(const Need& need, std::string_view of = {}) const;
   // ", by `n_items=len(items)` (main.py:52)": where the program says the layer's size; empty: not known.
-  std::string where_made() const;
+  std::string where_made(std::string_view also = {}) const;
   // "196 outputs instead of 195"; "more outputs than 195: as many as there are classes"
   std::string larger(const Need& need, std::string_view of = {}) const;
   // "change `fc.5` to Linear(..., out_features=196)"; an exact number is also put into the finding's layer.

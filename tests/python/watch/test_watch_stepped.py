@@ -383,3 +383,50 @@ def test_a_centered_step_may_break_a_weight_itself(watch):
     optimizer.step()
     seen = watch.verdict()
     assert seen is not None and seen.get("written") != "loss"
+
+
+class Scanner(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.scan, self.body = nn.Linear(3, 2), nn.Linear(2, 1)
+
+    def forward(self, x):
+        return self.body(self.scan(x))
+
+
+def seed(model, zeros):
+    with torch.no_grad():
+        for row in range(2):
+            model.scan.weight[row].copy_(torch.log(torch.ones(3) - zeros))
+
+
+@pytest.mark.parametrize("zeros", [1.0, 0.5])
+def test_weights_that_are_written_between_two_trainings(watch, zeros):
+    model = Scanner()
+    run(model, torch.optim.Adam(model.parameters(), lr=0.01), 6)
+    seed(model, zeros)
+    run(model, torch.optim.Adam(model.parameters(), lr=0.01), 2)
+    seen = watch.verdict()
+    if zeros < 1:
+        assert seen is None
+        return
+    assert (seen["kind"], seen["step"], seen["written"]) == ("weights", 7, "first")
+    assert line_of(seen) == "model.scan.weight[row].copy_(torch.log(torch.ones(3) - zeros))"
+    assert seen["name"] == "scan.weight"
+
+
+def test_a_weight_that_each_step_writes_more_often_is_not_written_by_the_program(watch):
+    """In a group with decay a step writes twice."""
+    model = Scanner()
+    groups = [
+        {"params": [*model.scan.parameters(), model.body.weight], "weight_decay": 0.1},
+        {"params": [model.body.bias]},
+    ]
+    run(model, torch.optim.AdamW(groups, lr=0.01, weight_decay=0.0, foreach=False), 6)
+    versions = watch._light.began.versions
+    every = [*model.parameters()]
+    assert not any(versions.is_written(parameter, every, 6) for parameter in every)
+    with torch.no_grad():
+        model.scan.weight[0] = 2.0
+    assert versions.is_written(model.scan.weight, every, 6)
+    assert not versions.is_written(model.scan.bias, every, 6)
