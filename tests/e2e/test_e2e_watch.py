@@ -146,3 +146,39 @@ def test_C6_a_mean_over_nothing_is_a_note(tmp_path: Path) -> None:
         "nothing is left there; where that may happen, this term is 0: its sum, divided by the count with "
         "clamp(min=1)"
     )
+
+
+SEEDED = """
+import torch
+
+torch.manual_seed(0)
+model = torch.nn.Sequential(torch.nn.Linear(4, 8), torch.nn.ReLU(), torch.nn.Linear(8, 3))
+
+
+def seed(layer, counts):
+    with torch.no_grad():
+        layer.weight[0].copy_(torch.log(counts))
+
+
+def fit(steps):
+    optimizer = torch.optim.Adam(model.parameters(), lr=0.01)
+    for _ in range(steps):
+        loss = torch.nn.functional.cross_entropy(model(torch.randn(16, 4)), torch.randint(0, 3, (16,)))
+        optimizer.zero_grad()
+        loss.backward()
+        optimizer.step()
+
+
+fit(5)
+seed(model[0], torch.tensor([1.0, 0.0, 2.0, 1.0]))
+fit(3)
+"""
+
+
+def test_weights_that_a_function_of_the_file_writes_between_two_trainings(tmp_path: Path) -> None:
+    script = runner.write_program(tmp_path / "seeded.py", SEEDED)
+    outcome = runner.trapline_json(tmp_path, [runner.PYTHON, script])
+    assert outcome.report is not None, outcome.stderr
+    (finding,) = outcome.report["findings"]
+    assert "step 6, in layer 0.weight, which the program itself has written besides" in finding["summary"]
+    assert finding["origin"]["line"] == 1 + SEEDED[: SEEDED.index("layer.weight[0]")].count("\n")
