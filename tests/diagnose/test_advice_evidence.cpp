@@ -146,8 +146,9 @@ TEST(AdviceEvidence, LabelsOfNoRecordAreNotCorrectedInTheData) {
       << all(found);
   EXPECT_FALSE(says(found, "correct the data")) << all(found);
   EXPECT_FALSE(says(found, "if they are positions")) << all(found);
-  facts["variable"]["index"] = {421};
-  EXPECT_TRUE(says(diagnose(facts), "correct the data")) << all(diagnose(facts));
+  facts["sample"] = {{"dataset_index", 3}};
+  EXPECT_TRUE(says(diagnose(facts), "correct the data, or what makes the labels of it"))
+      << all(diagnose(facts));
 }
 
 // All 24 are the size itself: what makes them may read it, and would grow with it.
@@ -242,7 +243,7 @@ TEST(AdviceEvidence, TheEndOfACutIsNoClassMore) {
   const Finding found = diagnose(facts);
   EXPECT_FALSE(says(found, "meant to be more")) << all(found);
   EXPECT_TRUE(found.fix.front().starts_with("look at `sector = int((angle")) << all(found);
-  EXPECT_TRUE(says(found, "take it % 8 where it goes around")) << all(found);
+  EXPECT_TRUE(says(found, "in the first one where it goes around (angles, hours of the day)")) << all(found);
 }
 
 // COCO's category_id.
@@ -281,11 +282,11 @@ TEST(AdviceEvidence, WhiteInOneRecordIsNoMark) {
 TEST(AdviceEvidence, AFewOfMinusOneAreNoClassThatWasShifted) {
   json facts = facts_of("nll_loss_forward.target", -1, 7, {{"scan", {{"total", 64}, {"max", 4}}}});
   facts["seen"] = {{"min", -1}, {"max", 5}, {"count", 900}, {"source", "dataset"}, {"kinds", 7}};
-  EXPECT_EQ(diagnose(facts).summary.find("1 seems to be taken off"), std::string::npos)
+  EXPECT_EQ(diagnose(facts).summary.find("they begin at -1 in place of 0"), std::string::npos)
       << all(diagnose(facts));
   facts["scan"]["bad"] = 9;
   facts["values"] = json::array({json::array({-1, 9})});
-  EXPECT_NE(diagnose(facts).summary.find("1 seems to be taken off"), std::string::npos)
+  EXPECT_NE(diagnose(facts).summary.find("they begin at -1 in place of 0"), std::string::npos)
       << all(diagnose(facts));
 }
 

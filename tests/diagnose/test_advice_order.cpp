@@ -80,7 +80,7 @@ TEST(AdviceOrder, AFunctionThatComputedIsNamedWithItsFile) {
       {"name", "kind"}, {"text", "(x * 6).long()"}, {"line", 21}, {"file", "/a/reaction.py"}};
   const Finding f = diagnose(index);
   EXPECT_TRUE(says(f, "look at `kind = (x * 6).long()` (reaction.py:21)")) << all(f);
-  EXPECT_TRUE(says(f, "its very end gives 6: limit that to 5")) << all(f);
+  EXPECT_TRUE(says(f, "its very end gives 6: say where that belongs, in the last part (5)")) << all(f);
   index.erase("computed");
   index["passed_as"] = {{"name", "shortlist"}, {"file", "/a/main.py"}, {"line", 74}};
   EXPECT_TRUE(says(diagnose(index), "look at where `shortlist` is computed (given on in main.py:74)"))

@@ -33,14 +33,15 @@ TEST(AdviceTrue, FewCodesAreNotCountedFromOne) {
 }
 
 TEST(AdviceTrue, WhoCountsFromOneHasTheLastNumberAsOftenAsOthers) {
-  json facts = facts_of("embedding.indices", 81, 81,
-                        {{"scan", {{"total", 336}, {"bad", 3}, {"min", 1}, {"max", 81}}},
-                         {"sample", {{"dataset_index", 3}}}});
+  json facts = facts_of(
+      "embedding.indices", 81, 81,
+      {{"scan", {{"total", 336}, {"bad", 3}, {"min", 1}, {"max", 81}}}, {"sample", {{"dataset_index", 3}}}});
   EXPECT_TRUE(says(diagnose(facts), "counted from 1")) << all(diagnose(facts));
   facts["scan"]["bad"] = 1;
   EXPECT_FALSE(says(diagnose(facts), "counted from 1")) << all(diagnose(facts));
   facts["scan"]["bad"] = 3;
-  facts["computed"] = {{"name", "row"}, {"text", "np.searchsorted(hours, start)"}, {"line", 9}, {"edges", 81}};
+  facts["computed"] = {
+      {"name", "row"}, {"text", "np.searchsorted(hours, start)"}, {"line", 9}, {"edges", 81}};
   EXPECT_FALSE(says(diagnose(facts), "counted from 1")) << "a search: " << all(diagnose(facts));
 }
 
@@ -83,7 +84,9 @@ TEST(AdviceTrue, ALimitHidesWhatHasLeftADomain) {
 TEST(AdviceTrue, WhatWasCutLayBeyondTheEnd) {
   json index = facts_of("index_select.index", 1000, 1000);
   index["computed"] = {{"name", "at"}, {"text", "(u * steps).long()"}, {"line", 42}, {"before", 1000.0}};
-  EXPECT_TRUE(says(diagnose(index), "its very end gives 1000: limit that to 999")) << all(diagnose(index));
+  EXPECT_TRUE(
+      says(diagnose(index), "its very end gives 1000: say where that belongs, in the last part (999)"))
+      << all(diagnose(index));
   index["computed"]["before"] = 1000.5;
   index["computed"]["source"] = {
       {"name", "u"}, {"index", {3}}, {"value", 1.0005}, {"text", "draw(n)"}, {"line", 38}};
@@ -153,6 +156,12 @@ TEST(AdviceTrue, WhereNothingSpeaksOfTokensNoneStandAround) {
   places["tokenizes"] = false;
   EXPECT_FALSE(says(diagnose(places), "which the limit has to count")) << all(diagnose(places));
   places["text"] = true;  // ids are in reach
+  json kept = places;
+  kept["position"] = {{"rows", 48}, {"offset", 2}, {"length", 48}, {"name", "decoder.embed_positions"}};
+  EXPECT_FALSE(says(diagnose(kept), "put around each sequence")) << all(diagnose(kept));
+  EXPECT_TRUE(
+      says(diagnose(kept), "the 2 rows for other uses are counted in its size: give the position table"))
+      << all(diagnose(kept));
   EXPECT_TRUE(says(diagnose(places), "2 beyond may be what is put around each sequence"))
       << all(diagnose(places));
 }
@@ -169,6 +178,7 @@ TEST(AdviceTrue, NoLibraryIsNamedThatTheProgramDoesNotUse) {
 TEST(AdviceTrue, LabelsThatTheProgramMakesAreNoFiles) {
   json labels = facts_of("one_hot.self", 5, 5, {{"scan", {{"min", 1}, {"total", 6}}}});
   labels["variable"] = {{"name", "label"}, {"index", {3}}};
+  labels["sample"] = {{"dataset_index", 3}};
   EXPECT_TRUE(says(diagnose(labels), "correct the data")) << all(diagnose(labels));
   labels["sample"] = {{"batch", 13}, {"by", "hand"}, {"one_of", {1, 2}}, {"of", 2}};
   EXPECT_TRUE(says(diagnose(labels), "if not, look at where `label` is computed")) << all(diagnose(labels));

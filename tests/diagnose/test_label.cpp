@@ -19,7 +19,7 @@ TEST(DiagnoseLabel, OneOutputTooFew) {
   EXPECT_EQ(finding.layer->needed, 196);
   EXPECT_EQ(finding.also, std::vector<Cause>{Cause::kLabelOutOfRange});
   EXPECT_EQ(finding.fix.size(), 2U) << "0 is known to be a label: no word about counting from 1";
-  EXPECT_EQ(finding.fix.back(), "if not, correct the data, or what makes the labels of it: 1 of 32 is outside [0, 195)");
+  EXPECT_EQ(finding.fix.back(), "if not, look at where the label is made: 1 of 32 is outside [0, 195)");
 }
 
 TEST(DiagnoseLabel, AClassThatHardlyARecordHasIsNone) {
@@ -108,8 +108,7 @@ TEST(DiagnoseLabel, SomeLabelsAreBeyond) {
   EXPECT_EQ(finding.cause, Cause::kLabelOutOfRange);
   EXPECT_EQ(finding.fix.at(1),
             "if they are positions, they lie behind the sequence of 195: compute them after it is cut");
-  EXPECT_EQ(finding.fix.at(2),
-            "if not, correct the data, or what makes the labels of it: 3 of 32 are outside [0, 195)");
+  EXPECT_EQ(finding.fix.at(2), "if not, look at where the label is made: 3 of 32 are outside [0, 195)");
 }
 
 TEST(DiagnoseLabel, IgnoreLabels) {

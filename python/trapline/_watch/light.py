@@ -22,7 +22,9 @@ from typing import Any, Callable, Optional
 from trapline._fault.data import recorded
 from trapline._library.errors import DeviceAssertError
 from trapline._library.say import debug
+from trapline._watch import replayed
 from trapline._watch.holding import Holding
+from trapline._watch.suspect import modes
 from trapline._watch.watching import Light
 
 _light: Optional[Light] = None
@@ -43,6 +45,7 @@ def install(tells: Callable[[str], None] = debug) -> None:
         return
     _light = light
     recorded.by_watch(facts, thorough=False)
+    recorded.by_replay(_made_again)
     atexit.register(_at_exit)
 
 
@@ -59,6 +62,7 @@ def uninstall() -> None:
         _light.stop()
         _light = None
         recorded.by_watch(None)
+        recorded.by_replay(None)
         atexit.unregister(_at_exit)
 
 
@@ -73,6 +77,14 @@ def facts() -> Optional[dict[str, Any]]:
     with contextlib.suppress(DeviceAssertError):  # a fault is being told already
         _light.device.reads()
     return _light.found or (_light.suspect.fact if _light.suspect is not None else None)
+
+
+def _made_again(value: Any, function: str) -> dict[str, Any]:
+    if _light is None or modes():
+        return {}
+    _light.catches_up()
+    with _light.second.running():
+        return replayed.of_value(replayed.Held(value, function), list(_light.calls))
 
 
 def verdict() -> Optional[dict[str, Any]]:

@@ -8,7 +8,7 @@ from __future__ import annotations
 import time
 from collections.abc import Iterable, Iterator
 from contextlib import ExitStack
-from typing import Any, Callable, NamedTuple, Optional
+from typing import Any, Callable, NamedTuple, Optional, Union
 
 import torch
 
@@ -19,7 +19,16 @@ from trapline._fault.replay.session import Session
 from trapline._fault.replay.slices import Slices
 from trapline._library.say import debug
 from trapline._watch import backward
-from trapline._watch.again import Call, Kept, autocast_of, draw_again, has_collectives, inner_of, weights_of
+from trapline._watch.again import (
+    Call,
+    Kept,
+    autocast_of,
+    draw_again,
+    has_collectives,
+    inner_of,
+    is_plain,
+    weights_of,
+)
 from trapline._watch.flow import Flow, tensors
 from trapline._watch.forward import given_to, knows_weights, named
 from trapline._watch.rows import sample_of
@@ -60,6 +69,43 @@ class Loss(NamedTuple):
             if len(before) != 1:
                 return
             node = before[0]
+
+
+class Held(NamedTuple):
+    """Numbers that variables of the program hold, perhaps in another shape, or that the line that runs gives
+    a function of that name first."""
+
+    tensor: Any
+    function: str = ""
+
+    def is_it(self, value: Any) -> bool:
+        if value is self.tensor:
+            return True
+        same = isinstance(value, torch.Tensor) and value.numel() == self.tensor.numel() > 0
+        return same and value.data_ptr() == self.tensor.data_ptr()
+
+    def is_share(self, value: Any) -> bool:
+        del value
+        return False
+
+
+Wanted = Union[Loss, Held]
+
+
+def of_value(held: Held, calls: list[Call]) -> dict[str, Any]:
+    """Facts of the operation that made a value in host memory not finite, of finite numbers: `op`, `origin`;
+    {} where that cannot be seen."""
+    if not is_plain(held.tensor) or not held.tensor.is_cpu:
+        return {}
+    ran, _ = _either(lambda trained: _made(held, calls, trained))
+    if ran is None:
+        return {}
+    made, by_chance = ran
+    first = made.infinite or made
+    if by_chance or not first.finite:
+        return {}
+    facts = named(first, _root_of(first.module, calls))
+    return {"op": _NAMES.get(facts["op"], facts["op"]), **{k: v for k, v in facts.items() if k == "origin"}}
 
 
 def of_loss(loss: Any, calls: list[Call]) -> dict[str, Any]:
@@ -132,7 +178,7 @@ def _either(look: Callable[[bool], Any]) -> tuple[Any, bool]:
     return None, False
 
 
-def _made(last: Loss, calls: list[Call], trained: bool) -> Any:
+def _made(last: Wanted, calls: list[Call], trained: bool) -> Any:
     """What made it, and whether chance decided that."""
     ran = _run(last, calls, trained)
     if not _is_bad(ran.value):
@@ -141,7 +187,7 @@ def _made(last: Loss, calls: list[Call], trained: bool) -> Any:
     return None if made is None or made.given is not None else (made, ran.by_chance)
 
 
-def _culprit(last: Loss, calls: list[Call], without: Optional[Without] = None) -> Any:
+def _culprit(last: Wanted, calls: list[Call], without: Optional[Without] = None) -> Any:
     with backward.anomaly(), backward.Intervals() as intervals:
         value = _run(last, calls, True, without, follows=False).value
         loss = next((one for one in tensors([value], trained=True) if one.requires_grad), None)
@@ -154,7 +200,7 @@ def _culprit(last: Loss, calls: list[Call], without: Optional[Without] = None) -
 
 
 def _run(
-    last: Loss,
+    last: Wanted,
     calls: list[Call],
     trained: bool,
     without: Optional[Without] = None,
@@ -170,7 +216,7 @@ def _run(
 
 
 def _run_once(
-    last: Loss,
+    last: Wanted,
     calls: list[Call],
     trained: bool,
     without: Optional[Without],
@@ -194,7 +240,12 @@ def _run_once(
         lambda name, value: flow.names(list(tensors(value)), ("input", name)),
     )
     with session.running(flow if follows else None):
-        value = slices.value_of(last.is_it, last.is_share)
+        try:
+            value = slices.value_of(last.is_it, last.is_share)
+        except CannotRun:
+            if type(last) is Loss or not last.function:
+                raise
+            value = slices.argument_of(last.function)
     return _Ran(value, flow, session.drew)
 
 

@@ -117,9 +117,11 @@ std::string ViolationWriter::rule_of_computation() const {
   if (is_end_of_cut()) {
     const bool sure = facts.computed->before.has_value();
     return fmt::format(
-        "where a range is cut into {0} parts, its very end gives {0}: limit that to {1}, or take it % {0} "
-        "where it goes around (angles, hours of the day){2}",
-        hi(), hi() - 1, sure ? "" : "; what lies beyond the end is wrong before, and a limit hides it");
+        "where a range is cut into {0} parts, its very end gives {0}: say where that belongs, in the last "
+        "part "
+        "({1}), in the first one where it goes around (angles, hours of the day), or in one part more (ends "
+        "of intervals){2}",
+        hi(), hi() - 1, sure ? "" : "; what lies beyond the end is wrong before");
   }
   if (by != "bucketize" && by != "searchsorted" && by != "digitize") return {};
   if (facts.sample && facts.sample->by == "rows") return {};  // NaN is behind the last edge

@@ -39,7 +39,7 @@ void fix_weights(ViolationWriter& w) {
 void fix_multinomial(ViolationWriter& w) {
   switch (w.facts.scan.reason) {
     case Reason::kNan:
-      if (w.facts.computed && w.facts.computed->line > 0 && weights_are_finite(w)) {
+      if (!nan_made(w) && w.facts.computed && w.facts.computed->line > 0 && weights_are_finite(w)) {
         const ComputedFact& made = *w.facts.computed;
         w.fix(
             fmt::format("look at `{}{}` (line {}): where what it is divided by is 0, a row of zeros as a "

@@ -126,15 +126,6 @@ void fix_vocabulary(ViolationWriter& w, const Need& need, bool special) {
 }
 
 void fix_table(ViolationWriter& w, bool special) {
-  if (foreign(w)) {
-    w.finding().summary +=
-        fmt::format("; {} is {}: its vocabulary has no such id", w.facts.counted->of, w.facts.counted->count);
-    w.fix(fmt::format(
-        "make the ids with the tokenizer or vocabulary of this model: none above {} exists there; "
-        "a template or a post-processor that was given numbers puts another one's special tokens in",
-        w.facts.counted->count - 1));
-    return;
-  }
   if (is_drawn(w)) return fix_drawn(w);
   if (const std::string pairs = of_pairs(w); !pairs.empty()) {
     w.finding().summary += "; " + pairs;
@@ -142,6 +133,17 @@ void fix_table(ViolationWriter& w, bool special) {
         "read them with the dtype that they were written with (np.memmap, np.fromfile, torch.frombuffer): "
         "the "
         "file and the table may be right");
+  }
+  if (foreign(w)) {
+    w.finding().summary +=
+        fmt::format("; {} is {}: its vocabulary has no such id", w.facts.counted->of, w.facts.counted->count);
+    w.fix(fmt::format(
+        "make the ids with the tokenizer or vocabulary of this model: none above {} exists there{}",
+        w.facts.counted->count - 1,
+        w.all_bad() ? ""
+                    : "; a template or a post-processor that was given numbers puts another one's special "
+                      "tokens in"));
+    return;
   }
   if (w.made_between()) return w.write_made_between();
   constexpr std::int64_t kMany = 8;

@@ -219,11 +219,13 @@ void write_position(ViolationWriter& w) {
     fix_length(w, usable);
   }
   std::string setting = w.facts.position ? w.facts.position->setting : std::string();
+  const bool kept = around && offset > 0 && length - usable <= offset;
   const std::string lead =
-      around ? fmt::format("{} beyond may be {}, which the limit has to count: ", length - usable,
-                           w.facts.tokenizes ? "the tokens that begin and end a text"
-                                             : "what is put around each sequence")
-             : std::string("or ");
+      kept     ? fmt::format("the {} rows for other uses are counted in its size: ", offset)
+      : around ? fmt::format("{} beyond may be {}, which the limit has to count: ", length - usable,
+                             w.facts.tokenizes ? "the tokens that begin and end a text"
+                                               : "what is put around each sequence")
+               : std::string("or ");
   const auto& generation = w.facts.generation;
   std::int64_t most = length;
   if (generation && generation->wanted && generation->prompt) {

@@ -156,6 +156,17 @@ void write_too_few_outputs(ViolationWriter& w) {
           w.hi()));
     return;
   }
+  // The program computes them, or its model does: a batch says nothing of how many there may be.
+  if (!known && w.op() == "one_hot" && w.noun() == "value" && !w.facts.sample && w.facts.source.empty() &&
+      w.facts.library.caller.empty() && !w.maybe_from_one()) {
+    w.fix(fmt::format("look at where {} is made: {}", w.own("the value"), w.outside()));
+    w.fix(fmt::format(
+        "if {} is a limit of the program's own (a capacity, a window), mask or leave out what lies "
+        "beyond before the call; if it is not, num_classes has to be as large as all values need, "
+        "and what takes the result as wide",
+        w.hi()));
+    return;
+  }
   // The target is as long as there are classes: its numbers are places in it (a head, a span), and no layer
   // makes more of them.
   if (w.facts.as_long && !known && w.layer().empty() && w.op() == "cross_entropy") {
@@ -180,12 +191,12 @@ void write_too_few_outputs(ViolationWriter& w) {
       w.fix(fmt::format(
           "if they are positions, they lie behind the sequence of {}: compute them after it is cut", w.hi()));
     }
-    // Of one file among several: the labels of the others hide it.
-    const bool no_data = !w.facts.sample && w.facts.source.empty() && dense;
+    const bool no_data = !w.facts.sample && w.facts.source.empty();
     const bool made = w.computes() || (w.facts.sample && w.facts.sample->by == "hand");  // no record's
-    const std::string mend = made      ? w.look_at_computation("the labels")
-                             : no_data ? fmt::format("look at where {} is made", w.own("the label"))
-                                       : "correct the data, or what makes the labels of it";
+    const std::string mend = made ? w.look_at_computation("the labels")
+                             : no_data
+                                 ? fmt::format("look at where {} is made", w.own("the " + w.noun()))
+                                 : fmt::format("correct the data, or what makes the {} of it", w.nouns());
     w.fix(fmt::format("if {}, {}: {}", other ? "neither" : "not", mend, w.outside()));
   }
   if (w.hi() == 1) {
@@ -258,8 +269,10 @@ bool shifted_down(const ViolationWriter& w) {
 
 void write_shifted_down(ViolationWriter& w) {
   w.finding().summary += fmt::format(
-      "; labels run from -1 to {}, one less than there may be: 1 seems to be taken off them", w.hi() - 2);
-  w.fix(fmt::format("look at where 1 is taken off {}: labels that begin at 0 need none", w.users()));
+      "; labels run from -1 to {}, as many as there are classes: they begin at -1 in place of 0", w.hi() - 2);
+  w.fix(fmt::format(
+      "number them from 0 where {} {} made: add 1, or, where 1 is taken off them, take nothing off",
+      w.users(), w.facts.variable ? "is" : "are"));
   w.fix(
       "only if -1 marks what is not to count, name it to the loss as ignore_index: else a whole class is "
       "left "

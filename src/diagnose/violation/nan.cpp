@@ -248,6 +248,8 @@ bool nan_watched(const ViolationWriter& w) { return !nan_of(w).command.empty(); 
 
 bool nan_when(const ViolationWriter& w, const char* situation) { return nan_of(w).situation == situation; }
 
+bool nan_made(const ViolationWriter& w) { return !nan_of(w).made_by.empty(); }
+
 bool nan_trains(const ViolationWriter& w) { return nan_of(w).trains; }
 
 std::string nan_cast_source(const ViolationWriter& w) {

@@ -277,6 +277,7 @@ bool nan_watched(const ViolationWriter& w);
 bool explain_broken_weights(ViolationWriter& w);  // what was computed of them is no number
 // The program does this ("generation", "policy"), or nobody knows what it does.
 bool nan_when(const ViolationWriter& w, const char* situation);  // "": nothing tells what the program does
+bool nan_made(const ViolationWriter& w);
 bool nan_trains(const ViolationWriter& w);
 // What is drawn by is weights that the program itself computes: nothing in it speaks of scores or of a
 // softmax.

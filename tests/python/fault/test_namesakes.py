@@ -60,5 +60,6 @@ def test_the_table_of_the_same_ids() -> None:
 def test_no_table_that_cannot_be_tied() -> None:
     assert counted(Language(46), 46, [3, 9]) is None  # nor does it have the id
     assert counted(Language(42), 41, [3, 9]) is None
+    assert counted(Language(43), 42, [3, 9]) is None  # one row more is a mask's, as a rule
     assert counted(Language(46, width=8), 45, [3, 9]) is None
     assert counted(Language(46), 45, [3]) is None  # a class of a whole text

@@ -11,6 +11,7 @@ Calls = list[dict[str, Any]]
 _guard: Any = None
 _watch: Optional[Callable[[], Optional[dict[str, Any]]]] = None
 _thorough = False
+_again: Optional[Callable[[Any, str], dict[str, Any]]] = None
 
 
 def by_guard(guard: Any) -> None:
@@ -23,6 +24,18 @@ def by_watch(facts: Optional[Callable[[], Optional[dict[str, Any]]]], thorough: 
     """`facts` says what the watch has seen; None: nobody watches any more. `thorough`: in every module."""
     global _watch, _thorough
     _watch, _thorough = facts, thorough
+
+
+def by_replay(again: Optional[Callable[[Any, str], dict[str, Any]]]) -> None:
+    """`again` runs the statements again that made a tensor, which was given to a function of that name."""
+    global _again
+    _again = again
+
+
+def made_again(value: Any, function: str) -> dict[str, Any]:
+    """`op` and `origin` of the operation that made a value not finite of finite numbers, where the program's
+    statements run again; {} where that cannot be seen, or nobody runs them."""
+    return {} if _again is None else _again(value, function)
 
 
 def history() -> Calls:

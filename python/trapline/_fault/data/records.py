@@ -161,6 +161,8 @@ def _record(tensor: Any, first: int, writes: bool) -> Optional[Sample]:
             at = [position for position, other in enumerate(whole) if other is record]
             if len(at) == 1:
                 others = any(_holds(other, value) for i, other in enumerate(batch) if i != row and i < 256)
+                if others and tensor.shape[0] != count:  # any list has a record there, and many the number
+                    break
                 return sample(name, whole, len(whole), at[0], row, likely=others)
     return None if writes else _by_value(lists, tensor.shape[0], value)
 

@@ -52,7 +52,8 @@ def tied(layer: Optional[Facts], variable: Optional[Facts], highest: Any) -> Opt
     if len(found) != 1:
         return None
     path, rows = next(iter(found.items()))
-    if not highest < rows or rows <= int(layer.get("value", rows)):
+    # One row more is that of a mask, of padding or of a start, which are no labels.
+    if not highest < rows or rows <= int(layer.get("value", rows)) + 1:
         return None
     return {"count": rows, "of": f"the number of rows of `{path}`, the table of the same ids,"}
 

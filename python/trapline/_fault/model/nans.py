@@ -55,7 +55,7 @@ def nan_facts(violation: dict[str, Any], given: Any) -> dict[str, Any]:
         "precision": _precision(),
         "zero": _zero(),
         "banned": _banned(violation["tensor"], scan["first"], given),
-        "made": _made(given),
+        "made": _made(given),  # by what the graph and the text say
         "apart": differences.of_infinities(violation["tensor"], scan["first"])
         if scan["first"] >= 0
         else None,
@@ -64,6 +64,9 @@ def nan_facts(violation: dict[str, Any], given: Any) -> dict[str, Any]:
         "trains": _trains(given),
         "command": command() if owners.roots() else "",  # without modules there is none to be named
     }
+    if not any(found[reason] for reason in ("input", "made", "zero", "banned", "apart")):
+        function = str(violation.get("op") or "").replace("aten::", "").partition(".")[0]
+        found["made"] = _made_again(given, function)
     return {name: value for name, value in found.items() if value is not None and value != ""}
 
 
@@ -75,6 +78,18 @@ def _made(given: Any) -> Optional[dict[str, Any]]:
     hit = None if node is None else autograd.node_in_graph(node, autograd.is_bad_value, autograd.MASKING)
     op = "" if hit is None else autograd.op_named(hit[0])
     return arisen.made(op) or ({"op": op, **_only_call(op)} if op else None)
+
+
+def _made_again(given: Any, function: str) -> Optional[dict[str, Any]]:
+    """The same by running the statements again that made it, or what the line gives the `function`."""
+    made = recorded.made_again(given, function)
+    origin = made.get("origin") or {}
+    if not made:
+        return None
+    return {
+        **made,
+        **({"text": origin["code"].strip(), "line": origin["line"]} if origin.get("code") else {}),
+    }
 
 
 _RARE = ("acos", "acosh", "asin", "atanh", "cosh", "sinh", "logit", "erfinv")  # in a library's own code

@@ -49,6 +49,22 @@ class Slices:
                 failed = error
         raise failed
 
+    def argument_of(self, function: str) -> Any:
+        """Makes again what the innermost line gives a function first, where no variable holds that. Raises
+        CannotRun."""
+        frame = next((one for one in scope.live_frames() if not _is_torch(one)), None)
+        running = None if frame is None else self._text(frame).running()
+        found = [node for node in ast.walk(running or ast.Pass()) if _calls(node, function)]
+        if frame is None or len(found) != 1 or not found[0].args:
+            raise CannotRun(f"nothing says what {function} was given")
+        return self._given(frame, found[0].args[0], _DEPTH)
+
+    def _given(self, frame: FrameType, argument: ast.expr, depth: int) -> Any:
+        statement = ast.Assign(targets=[ast.Name(id=_ARGUMENT, ctx=ast.Store())], value=argument)
+        ast.copy_location(statement, argument)
+        ast.copy_location(statement.targets[0], argument)
+        return self._run(frame, statement, [], _ARGUMENT, depth - 1)
+
     def _text(self, frame: FrameType) -> _Text:
         known = self._frames.get(id(frame))
         if known is None:
@@ -142,10 +158,7 @@ class Slices:
         given = None if caller is None else _argument(frame, path, self._text(caller).running())
         if caller is None or given is None or depth == 0:
             return _MISSING
-        statement = ast.Assign(targets=[ast.Name(id=_ARGUMENT, ctx=ast.Store())], value=given)
-        ast.copy_location(statement, given)
-        ast.copy_location(statement.targets[0], given)
-        return self._run(caller, statement, [], _ARGUMENT, depth - 1)
+        return self._given(caller, given, depth)
 
 
 def _caller(frame: FrameType) -> Optional[FrameType]:
