@@ -10,7 +10,7 @@ namespace {
 constexpr std::array kPoints{
     Point{"sqrt", "at 0, and below it is NaN"},
     Point{"rsqrt", "at 0, and below it is NaN"},
-    Point{"pow", "at 0, with an exponent below 1"},
+    Point{"pow", "at 0 with an exponent below 1, nor below 0 where the exponent is trained"},
     Point{"log", "at 0"},
     Point{"log2", "at 0"},
     Point{"log10", "at 0"},

@@ -234,7 +234,9 @@ TEST(Watch, AnUpdateWhoseGradientsWereNotLookedAt) {
   EXPECT_EQ(finding->summary,
             "the first NaN of this run was in step 97, in the gradient or the update of `out.bias`");
   EXPECT_EQ(finding->certainty, Certainty::kLikely);
-  EXPECT_TRUE(advises(watch, "can be the one of `pow` (at 0, with an exponent below 1)"));
+  EXPECT_TRUE(advises(watch,
+                      "can be the one of `pow` (at 0 with an exponent below 1, nor below "
+                      "0 where the exponent is trained)"));
 }
 
 TEST(Watch, GradientsOnADevice) {

@@ -174,7 +174,8 @@ def named(made: Any, root: Any) -> dict[str, Any]:
     frame = made.frame
     if made.derivative is not None:
         found |= {"op": backward.name_of(made.derivative), "derived": True}
-        frame = backward.frame_of(made.derivative.metadata.get("traceback_") or []) or frame
+        told = backward.frame_of(made.derivative.metadata.get("traceback_") or [])
+        frame = told or arisen.only_place(found["op"]).get("origin") or frame
     if made.module is not None:
         found["type"] = type(made.module).__name__
         found["name"] = next((name for name, part in root.named_modules() if part is made.module), "")

@@ -98,12 +98,9 @@ def is_of(call: Call, reached: dict[int, Any]) -> bool:
     return module is not None and (not ids or any(one in reached for one in ids))
 
 
-def of_loss(
-    calls: list[Call],
-    loss: Any,
-    known: weights.Known,
-) -> dict[str, Any]:
-    """For a loss that is not finite, before `backward` has used up the graph."""
+def of_loss(calls: list[Call], loss: Any, known: weights.Known, own: list[Call]) -> dict[str, Any]:
+    """For a loss that is not finite, before `backward` has used up the graph. `own`: of the `calls` those that
+    no earlier loss of the step was made of."""
     looked, given = bool(calls), {}
     loss_weight = ""  # a loss whose own weights are not finite
     seen = seen_of(calls)
@@ -158,10 +155,10 @@ def of_loss(
             given = given or {"kind": "input", **into, "looked": False, **what, **record}
             looked = False
             continue
-        return {**_of_operation(made, call, inner), **seen, **_first_spoilt()}
+        return {**_of_operation(made, call, inner, alone=len(own) == 1), **seen, **_first_spoilt()}
     again = replayed.of_loss(loss, calls)
     if again:
-        row = {} if "sample" in again or "drawn" in again else batch_in_hand()
+        row = {} if "sample" in again or "drawn" in again else batch_in_hand() or _record_of(own)
         return {**sites.of_loss(again["op"]), **again, "looked": looked or bool(given), **seen, **row}
     target = _target(loss) if looked else None
     if target is not None:
@@ -191,11 +188,13 @@ def of_loss(
         by |= _line(arisen.made(by["op"], None if hit is None else exponent_of(hit[1])))
     if looked and not given and "origin" not in by and "factor" not in by:
         by |= arisen.line()
-    return given if given and not by else {"kind": "loss", "looked": looked, **seen, **by}
+    if given and not by:
+        return given
+    return {"kind": "loss", "looked": looked, **seen, **_record_of(own), **by}
 
 
-def _of_operation(made: Any, call: Call, inner: Any) -> dict[str, Any]:
-    """What a module that ran again has made, and whose row it is."""
+def _of_operation(made: Any, call: Call, inner: Any, alone: bool = False) -> dict[str, Any]:
+    """What a module that ran again has made, and whose row it is. `alone`: it is the only call of its loss."""
     found = named(made, inner)
     first = made
     if made.infinite is not None:
@@ -210,9 +209,14 @@ def _of_operation(made: Any, call: Call, inner: Any) -> dict[str, Any]:
     if "sample" not in row and not made.own:
         row |= replayed.only_sample(partial(is_finite_without, call), first.learned)
         row = {**batch_in_hand(), **row}
-    if "sample" not in row and not first.learned:
-        row |= record_given([call.args, call.kwargs])
+    if "sample" not in row and (alone or not first.learned):
+        row |= _record_of([call])
     return {**found, **row}
+
+
+def _record_of(calls: list[Call]) -> dict[str, Any]:
+    """Of the only call, as a batch of one is told, whatever is to blame."""
+    return record_given([calls[0].args, calls[0].kwargs]) if len(calls) == 1 else {}
 
 
 def _made_of_finite(seen: dict[str, Any]) -> dict[str, Any]:

@@ -119,7 +119,7 @@ def of_loss(loss: Any, calls: list[Call]) -> dict[str, Any]:
     root = _root_of(first.module, calls)
     facts = {**named(first, root), **given_to(made, root)}
     if first is not made:
-        before = {key: facts[key] for key in ("op", "type", "name") if key in facts}
+        before = {key: facts[key] for key in ("op", "type", "name", "derived") if key in facts}
         facts["inf_before"] = {"kind": "output" if first.module is not None else "loss", **before}
         facts |= {key: value for key, value in named(made, root).items() if key != "origin"}
     facts |= {"kind": "loss", "op": _NAMES.get(facts["op"], facts["op"])}

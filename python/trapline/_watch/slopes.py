@@ -63,7 +63,9 @@ def _pow_is_bad(node: Any) -> bool:
     exponent = node._saved_exponent
     if isinstance(exponent, torch.Tensor):
         base = getattr(node, "_saved_self", None)
-        return base is not None and bool(((base == 0) & (exponent < 1) & (exponent != 0)).any())
+        # By the exponent it is result * log(base).
+        below = exponent.requires_grad and isinstance(base, torch.Tensor) and bool((base < 0).any())
+        return below or (base is not None and bool(((base == 0) & (exponent < 1) & (exponent != 0)).any()))
     return isinstance(exponent, float) and exponent < 1 and exponent != 0 and _is_zero(node._saved_self)
 
 

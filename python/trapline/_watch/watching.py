@@ -293,11 +293,12 @@ class Light:
         reached = place.reached(loss)
         calls = [call for call in self.calls if place.is_of(call, reached)]
         earlier = list(self.calls)[: self._mark]
+        own = [call for call in calls if all(call is not one for one in earlier)]
         self._mark = len(self.calls)
         what = "nan" if math.isnan(value) else "inf"
         good = self.began.good if self.backwards > 1 or self.steps.taken else set()
         known = self.updates.known(earlier, good)
-        self.second.suspects(lambda: place.of_loss(calls, loss, known), what, "loss", reached, known)
+        self.second.suspects(lambda: place.of_loss(calls, loss, known, own), what, "loss", reached, known)
         fact = self.suspect.fact if self.suspect is not None else {}
         if fact.get("kind") == "optimizer" and "gradients_finite" not in fact:
             if not self.steps.tallies and self.behind.is_by_update():

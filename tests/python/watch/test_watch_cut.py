@@ -276,3 +276,54 @@ def test_a_single_number_that_the_loss_is_multiplied_with(watch):
     seen = watch.verdict()
     assert (seen["factor"], seen["computed"]["name"]) == (True, "share")
     del best
+
+
+def normalized(adjacent):
+    scale = adjacent.sum(1).pow(-0.5)
+    return scale[:, None] * adjacent * scale[None, :]
+
+
+class Graph(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.head = nn.Linear(2, 1)
+
+    def forward(self, adjacent, x):
+        return adjacent @ self.head(x)
+
+
+def test_what_is_computed_beside_the_rows_is_no_data(watch):
+    """The numbers that are not finite were made of other ones, whose rows are those of the batch."""
+    table = measured()
+    adjacent = torch.ones(40, 40)
+    adjacent[27] = 0.0
+    model = Graph()
+    optimizer = torch.optim.SGD(model.parameters(), lr=1e-3)
+    for rows in torch.arange(40).split(8):
+        part = adjacent[rows][:, rows]
+        optimizer.zero_grad()
+        loss = model(normalized(part), table[rows]).square().mean()
+        loss.backward()
+        optimizer.step()
+    seen = watch.verdict()
+    assert (seen["step"], seen.get("inf_before", seen)["op"]) == (4, "pow")
+    assert seen["origin"]["code"].strip() == "scale = adjacent.sum(1).pow(-0.5)"
+    assert seen["sample"]["dataset_index"] == 27
+
+
+def test_the_row_of_a_target_beside_the_models_own_numbers(watch):
+    """A loss that is a module is given the model's output first, which is no array of the program's data."""
+    table, goals = measured(), measured(40)
+    goals[27, 0] = math.nan
+    model, criterion = nn.Linear(2, 2), nn.SmoothL1Loss()
+    optimizer = torch.optim.SGD(model.parameters(), lr=1e-3)
+    for rows in torch.arange(40).split(8):
+        pred = model(table[rows])
+        loss = criterion(pred, goals[rows])
+        optimizer.zero_grad()
+        loss.backward()
+        optimizer.step()
+    seen = watch.verdict()
+    assert seen["kind"] in ("input", "target") and seen["step"] == 4
+    assert seen["sample"]["dataset_index"] == 27
+    assert seen["sample"]["dataset"]["name"] in ("table", "goals")

@@ -86,3 +86,34 @@ def test_the_record_of_a_model_that_takes_one_at_a_time(watch, learned):
     sample = seen.get("sample", {})
     assert sample.get("dataset_index") == (None if learned else 6)
     assert sample.get("dataset") == (None if learned else {"name": "shapes", "type": "list", "length": 9})
+
+
+@pytest.mark.parametrize("inside", [True, False])
+def test_the_record_of_the_one_call_that_a_loss_was_made_of(watch, inside):
+    """In another shape than the list has it, and with other records in the same step: the weights are in it,
+    and a batch of one would be told, too."""
+    texts = [torch.rand(4 + at % 3) for at in range(9)]
+    texts[7] *= 1e30
+
+    class Net(nn.Module):
+        def __init__(self):
+            super().__init__()
+            self.head = nn.Linear(1, 1)
+
+        def forward(self, x):
+            made = self.head(x[..., None])
+            return made.exp().mean() if inside else made
+
+    net = Net()
+    nn.init.ones_(net.head.weight)
+    optimizer = torch.optim.SGD(net.parameters(), lr=1e-3)
+    for at, text in enumerate(texts, 1):
+        out = net(text[None])
+        (out if inside else out.exp().mean()).backward()
+        if at % 2 == 0:
+            optimizer.step()
+            optimizer.zero_grad()
+    seen = watch.verdict()
+    assert seen["step"] == 4 and seen["op"] == "exp"
+    assert (seen["sample"]["dataset_index"], seen["sample"]["by"]) == (7, "loop")
+    assert seen["sample"]["dataset"]["name"] == "texts"

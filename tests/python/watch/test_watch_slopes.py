@@ -54,6 +54,27 @@ class Loss(nn.Module):
         return (out.square().sum(1) + 0.0).sqrt().mean()
 
 
+class Mean(nn.Module):
+    """Of the powers of numbers below 0, with an exponent that is trained, and finite."""
+
+    def __init__(self):
+        super().__init__()
+        self.body, self.p = nn.Linear(2, 2, bias=False), nn.Parameter(torch.full((1,), 3.0))
+
+    def forward(self, x):
+        return self.body(x) if x.any() else (self.body(GOOD) - 9.0).pow(self.p) / 1e3
+
+
+def test_the_exponent_of_a_number_below_0(watch):
+    model = Mean()
+    assert (
+        first_bad(watch, lambda out: out.mean() ** 2, model=model) is None
+    )  # the one weight is not looked at
+    step(model, torch.optim.SGD(model.parameters(), lr=1e-4), ZERO, lambda out: out.mean() ** 2)
+    seen = watch.verdict()
+    assert (seen["kind"], seen["step"], seen["op"]) == ("optimizer", 20, "pow")
+
+
 LOSSES = {
     "sqrt": lambda out: out.square().sum(1).sqrt().mean(),
     "pow": lambda out: (out.square() ** 0.4).sum(),

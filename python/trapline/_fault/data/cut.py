@@ -69,9 +69,19 @@ def of(given: list[Any]) -> Optional[Batch]:
             if indices is None:
                 indices = next((index for index in picked if _picks(index, rows, lines)), None)
             if indices is not None:
-                beside = [other for other in inputs if len(other) == len(one)]
+                beside = [
+                    other for other in inputs if len(other) == len(one) and _is_of(other, indices, data)
+                ]
                 return Batch(Source(held), None, indices, beside)  # type: ignore[arg-type]
     return None
+
+
+def _is_of(given: Any, indices: list[int], data: list[tuple[Any, Any]]) -> bool:
+    """The same rows of an array; what the program has computed of them is no data where it is not finite."""
+    if not given.dtype.is_floating_point or bool(given.isfinite().all()):
+        return True
+    lines = given.reshape(len(given), -1)
+    return any(rows.shape[1] == lines.shape[1] and _picks(indices, rows, lines) for _, rows in data)
 
 
 def _picked(lengths: set[int]) -> list[list[int]]:
@@ -99,7 +109,7 @@ def _data() -> Iterator[tuple[Any, Any]]:
     """What the program holds, and its lines of numbers."""
     budget = _BUDGET
     for _, held in only.in_reach():
-        rows = _rows(held)
+        rows = None if getattr(held, "requires_grad", False) else _rows(held)  # a model's own
         if rows is not None and rows.numel() <= budget:
             budget -= rows.numel()
             yield held, rows

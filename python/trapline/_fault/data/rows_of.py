@@ -8,7 +8,7 @@ from typing import Any, Optional
 
 from trapline._fault.data import asked, contents, hand, order, records, samples, values
 from trapline._fault.data.batches import Batch
-from trapline._fault.program import computed, holders, loops, names, scope
+from trapline._fault.program import computed, holders, loops, names, owners, scope
 from trapline._library import capi
 
 _MAX_RECORDS = 1 << 20
@@ -242,13 +242,15 @@ def _entry(value: Any) -> Optional[Sample]:
 
 
 def record_given(given: list[Any]) -> Optional[Sample]:
-    """The record of a list of the program's that has just these tensors: a model that takes one at a time."""
-    own = {id(one) for one in given}
+    """The one record of a list of the program's that has some of these tensors, perhaps in another shape: a
+    model that takes one at a time."""
+    own = {key for key in map(_memory, given) if key[0]}
     found: list[tuple[int, str, Any, int]] = []
     for name, held in names.variables():
         if type(held) in (list, tuple) and _MIN_RECORDS <= len(held) <= _MAX_RECORDS and own:
-            at = [position for position, entry in enumerate(held) if own <= _members(entry)]
-            if len(at) == 1 and len({(type(entry), len(_members(entry))) for entry in held}) == 1:
+            members = [_members(entry) for entry in held]
+            at = [position for position, inside in enumerate(members) if own & inside]
+            if len(at) == 1 and len({(type(one), len(inside)) for one, inside in zip(held, members)}) == 1:
                 found.append((len(held), name, held, at[0]))
     if not found:
         return None
@@ -256,9 +258,13 @@ def record_given(given: list[Any]) -> Optional[Sample]:
     return {**records.sample(name, held, length, place, None, likely=True), "by": "loop"}
 
 
-def _members(entry: Any) -> set[int]:
-    """A record's tensors, by their identity."""
-    return {id(part) for part in samples.parts_of(entry) if scope.is_tensor(part)}
+def _members(entry: Any) -> set[tuple[int, int]]:
+    """A record's tensors, by their memory."""
+    return {_memory(part) for part in samples.parts_of(entry) if scope.is_tensor(part)}
+
+
+def _memory(tensor: Any) -> tuple[int, int]:
+    return owners.data_pointer(tensor), int(tensor.numel())
 
 
 def _batch_of(held: Any) -> Optional[Batch]:
