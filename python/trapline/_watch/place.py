@@ -99,8 +99,8 @@ def is_of(call: Call, reached: dict[int, Any]) -> bool:
 
 
 def of_loss(calls: list[Call], loss: Any, known: weights.Known, own: list[Call]) -> dict[str, Any]:
-    """For a loss that is not finite, before `backward` has used up the graph. `own`: of the `calls` those that
-    no earlier loss of the step was made of."""
+    """For a loss that is not finite, before `backward` has used up the graph. `own`: of the `calls` those
+    that no earlier loss of the step was made of."""
     looked, given = bool(calls), {}
     loss_weight = ""  # a loss whose own weights are not finite
     seen = seen_of(calls)
@@ -194,7 +194,7 @@ def of_loss(calls: list[Call], loss: Any, known: weights.Known, own: list[Call])
 
 
 def _of_operation(made: Any, call: Call, inner: Any, alone: bool = False) -> dict[str, Any]:
-    """What a module that ran again has made, and whose row it is. `alone`: it is the only call of its loss."""
+    """What a module that ran again has made, and whose row it is. `alone`: it is its loss's only call."""
     found = named(made, inner)
     first = made
     if made.infinite is not None:
