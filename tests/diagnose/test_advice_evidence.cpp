@@ -147,8 +147,7 @@ TEST(AdviceEvidence, LabelsOfNoRecordAreNotCorrectedInTheData) {
   EXPECT_FALSE(says(found, "correct the data")) << all(found);
   EXPECT_FALSE(says(found, "if they are positions")) << all(found);
   facts["sample"] = {{"dataset_index", 3}};
-  EXPECT_TRUE(says(diagnose(facts), "correct the data, or what makes the labels of it"))
-      << all(diagnose(facts));
+  EXPECT_TRUE(says(diagnose(facts), "if not, correct the labels")) << all(diagnose(facts));
 }
 
 // All 24 are the size itself: what makes them may read it, and would grow with it.

@@ -193,10 +193,9 @@ void write_too_few_outputs(ViolationWriter& w) {
     }
     const bool no_data = !w.facts.sample && w.facts.source.empty();
     const bool made = w.computes() || (w.facts.sample && w.facts.sample->by == "hand");  // no record's
-    const std::string mend = made ? w.look_at_computation("the labels")
-                             : no_data
-                                 ? fmt::format("look at where {} is made", w.own("the " + w.noun()))
-                                 : fmt::format("correct the data, or what makes the {} of it", w.nouns());
+    const std::string mend = made      ? w.look_at_computation("the labels")
+                             : no_data ? fmt::format("look at where {} is made", w.own("the " + w.noun()))
+                                       : fmt::format("correct the {}", w.nouns());
     w.fix(fmt::format("if {}, {}: {}", other ? "neither" : "not", mend, w.outside()));
   }
   if (w.hi() == 1) {

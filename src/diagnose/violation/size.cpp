@@ -194,9 +194,10 @@ std::string ViolationWriter::where_made(std::string_view also) const {
   }
   if (at.read_line == 0) {
     // No list was counted: a number that makes the ids, too, would move with them and help nobody.
-    const std::string unless = !need().of.empty() ? std::string()
-                               : also.empty()     ? fmt::format(" unless the {} are made of it, too", nouns())
-                                                  : fmt::format(" unless {} by it, too", also);
+    const bool counted = !need().of.empty() || (is_class() && need().exact);
+    const std::string unless = counted        ? std::string()
+                               : also.empty() ? fmt::format(" unless the {} are made of it, too", nouns())
+                                              : fmt::format(" unless {} by it, too", also);
     return fmt::format(", by `{}` ({}){}", at.text, where, unless);
   }
   const std::string read = at.read_file == at.file ? fmt::format("line {}", at.read_line)
