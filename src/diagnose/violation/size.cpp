@@ -194,7 +194,8 @@ std::string ViolationWriter::where_made(std::string_view also) const {
   }
   if (at.read_line == 0) {
     // No list was counted: a number that makes the ids, too, would move with them and help nobody.
-    const bool counted = !need().of.empty() || (is_class() && need().exact);
+    const bool literal = at.text.find_first_not_of("0123456789") == std::string::npos;
+    const bool counted = literal || !need().of.empty() || (is_class() && need().exact);
     const std::string unless = counted        ? std::string()
                                : also.empty() ? fmt::format(" unless the {} are made of it, too", nouns())
                                               : fmt::format(" unless {} by it, too", also);

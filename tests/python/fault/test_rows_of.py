@@ -320,3 +320,13 @@ def test_words_of_a_text_are_no_records_of_a_vocabulary():
     beams = torch.tensor([[0], [1], [5]])
     scan = {"first": 2, "value": 5, "lo": 0, "hi": 5, "also": None, "bad": 1, "total": 3}
     assert rows_of.cut_by_hand(beams, scan, None) is None and prompt
+
+
+def test_a_loop_that_takes_a_record_apart():
+    meshes = [((torch.rand(4, 3), torch.arange(6).reshape(2, 3)), label) for label in range(6)]
+    found = []
+    for (points, faces), label in meshes:
+        if label == 4:
+            found.append(rows_of.at_in_loop())
+            assert len(points) == 4 and len(faces) == 2
+    assert (found[0]["dataset_index"], found[0]["dataset"]["name"]) == (4, "meshes")

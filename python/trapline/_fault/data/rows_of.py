@@ -4,7 +4,7 @@ made, the record of a list that was cut by hand, what a loop is at. Nothing but 
 
 from __future__ import annotations
 
-from typing import Any, Optional
+from typing import Any, Callable, Optional
 
 from trapline._fault.data import asked, contents, hand, order, records, samples, values
 from trapline._fault.data.batches import Batch
@@ -224,13 +224,21 @@ def _is_record(value: Any) -> bool:
 
 
 def _entry(value: Any) -> Optional[Sample]:
+    """A value that is a record of the program's, or else a part of one."""
+    found = _entry_by(value, lambda entry: entry is value)
+    return found or (
+        _entry_by(value, lambda entry: _is_in(value, entry)) if holders.is_array(value) else None
+    )
+
+
+def _entry_by(value: Any, is_it: Callable[[Any], bool]) -> Optional[Sample]:
     for name, held in names.variables():
         if held is value:
             continue
         if type(held) in (list, tuple) and 1 < len(held) <= _MAX_RECORDS:
-            at = [position for position, entry in enumerate(held) if entry is value]
+            at = [position for position, entry in enumerate(held) if is_it(entry)]
         elif type(held) is dict and 1 < len(held) <= _MAX_RECORDS:
-            at = [key for key, entry in list(held.items()) if entry is value and type(key) is int]
+            at = [key for key, entry in list(held.items()) if is_it(entry) and type(key) is int]
         else:
             continue
         if len(at) == 1:
@@ -239,6 +247,12 @@ def _entry(value: Any) -> Optional[Sample]:
                 return of_row(batch, at[0])
             return records.sample(name, held, len(held), at[0], None, likely=True)
     return None
+
+
+def _is_in(value: Any, entry: Any) -> bool:
+    """`for (points, faces), label in meshes`."""
+    inside = entry if type(entry) in (list, tuple) else ()
+    return any(part is value or _is_in(value, part) for part in inside)
 
 
 def record_given(given: list[Any]) -> Optional[Sample]:
