@@ -152,3 +152,38 @@ def test_whose_labels_are_too_long_for_a_decoder(keeps):
         break
     assert (found.get("dataset_index"), found.get("by")) == ((1, "length") if keeps else (None, None))
     assert found.get("likely") == (True if keeps else None), "the program's own function put them together"
+
+
+class Texts(Dataset):
+    def __len__(self):
+        return 6
+
+    def __getitem__(self, at):
+        return " ".join(f"w{at}{n}" for n in range(1 + at % 3)) if at != 4 else ""
+
+
+TEXTS = Texts()
+
+
+def numbered(texts):
+    """What the program's collate function makes of texts: no number of them is in the data."""
+    rows = [[1 + sum(map(ord, word)) % 50 for word in text.split()] for text in texts]
+    width = max(map(len, rows))
+    return torch.tensor([row + [0] * (width - len(row)) for row in rows])
+
+
+def kept_of(collate):
+    for ids in DataLoader(TEXTS, batch_size=6, collate_fn=collate):
+        return order.is_kept(batches.newest_first()[0]), ids
+    return None
+
+
+def test_rows_that_a_collate_function_makes_of_each_text_alone():
+    kept, ids = kept_of(numbered)
+    assert kept and ids.shape == (6, 3) and not ids[4].any()
+
+
+def test_rows_that_it_sorts_or_draws_or_makes_of_all_are_not_known_to_be_in_order():
+    assert not kept_of(lambda texts: numbered(sorted(texts)))[0]
+    assert not kept_of(lambda texts: numbered(texts) + torch.randint(0, 9, (len(texts), 1)))[0]
+    assert not kept_of(lambda texts: numbered(texts) + len(texts))[0]

@@ -5,12 +5,14 @@ from __future__ import annotations
 import time
 from typing import Any, Optional
 
-from trapline._fault.data import contents, values
+from trapline._fault.data import contents, hand, values
 from trapline._fault.data.batches import Batch
 from trapline._fault.data.fetched import RandomState, fetch
+from trapline._fault.program import scope
 
 _MAX_ASKED = 64  # each may be a picture to decode
 _SECONDS = 1.0  # for more than two times
+_NESTED = 2
 _TIMES = 4  # that a sample is asked for: chance makes the same number each time in few of them
 _known: tuple[Any, bool] = (None, False)
 
@@ -41,7 +43,51 @@ def _is_kept(batch: Batch) -> bool:
         return False
     with RandomState(data_set):
         made = [fetch(data_set, index) for index in indices]
-    return any(_has_rows(part.detach().cpu(), made) for part in parts)
+        if any(_has_rows(part.detach().cpu(), made) for part in parts):
+            return True
+        alone = _collated(batch.loader.collate(), made)
+    return any(_has_collated(part.detach().cpu(), alone) for part in parts)
+
+
+def _collated(collate: Any, made: list[Any]) -> list[list[Any]]:
+    """The tensors that the program's collate function makes of each sample alone; [] where it makes none."""
+    out: list[list[Any]] = []
+    ends = time.monotonic() + _SECONDS
+    try:
+        for sample in made if callable(collate) else ():
+            whole = [one for one in hand.items_of(collate([sample]), _NESTED) if scope.is_tensor(one)]
+            out.append([one.detach().cpu() for one in whole if one.dim() and len(one) == 1])
+            if time.monotonic() > ends:
+                return []
+    except Exception:  # what is made of several
+        return []
+    return out
+
+
+def _has_collated(part: Any, alone: list[list[Any]]) -> bool:
+    """Each row is what was made of its sample, filled up or not, and not of the one before."""
+    rows = [[one[0] for one in tensors if _is_like(one, part)] for tensors in alone]
+    return bool(rows) and all(
+        any(_is_row(row, one) for one in rows[at]) and not any(_is_row(row, one) for one in rows[at - 1])
+        for at, row in enumerate(part)
+    )
+
+
+def _is_like(one: Any, part: Any) -> bool:
+    return bool(one.dim() == part.dim() and (one.dtype == part.dtype or not one.numel()))
+
+
+def _is_row(row: Any, alone: Any) -> bool:
+    if row.shape == alone.shape:
+        return bool((row == alone).all())
+    count = len(alone)
+    if row.dim() != 1 or count >= len(row):
+        return False
+    ends = len(row) - count
+    return any(
+        bool((own == alone).all()) and bool((rest == rest[0]).all())
+        for own, rest in ((row[:count], row[count:]), (row[ends:], row[:ends]))
+    )
 
 
 def is_list_kept(batch: Batch, listed: list[Any]) -> bool:
