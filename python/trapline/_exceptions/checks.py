@@ -260,7 +260,8 @@ def _facts(found: Refused, rule: Rule, pair: Pair, trace: list[Pair], user: Fram
         check["variable"] = variable
     if found.kind == "nan":
         weights = models.bad_weights(reachable=True)
-        facts["nan"] = nans.nan_facts(violation, found.tensor if scope.is_tensor(found.tensor) else content)
+        given = found.tensor if scope.is_tensor(found.tensor) else content
+        facts["nan"] = nans.nan_facts(violation, given, weights)
         if weights is not None:
             facts["weights"] = weights
     if not (facts.get("weights") or {}).get("bad"):

@@ -78,7 +78,7 @@ def facts_of(error: BaseException) -> Facts:
         return facts
     violation = {"tensor": content, "scan": scan, "args": {}}
     weights = models.bad_weights(reachable=True)
-    facts["nan"] = nans.nan_facts(violation, value)
+    facts["nan"] = nans.nan_facts(violation, value, weights)
     if weights is not None:
         facts["weights"] = weights
     if not (weights or {}).get("bad"):  # broken weights are no sample's

@@ -158,7 +158,7 @@ def look_into(
         add("batch_is_finite", lambda: hand.is_finite(late=bool(violation.get("late"))))
     if nans.is_not_finite(scan):
         add("weights", lambda: models.bad_weights(reachable=bool(violation.get("contained"))))
-        add("nan", lambda: nans.nan_facts(violation, tensor))
+        add("nan", lambda: nans.nan_facts(violation, tensor, facts.get("weights")))
         if operator.startswith("multinomial"):
             add("variable", lambda: variables.variable_facts(violation, tensor, predicate))
             add("computed", lambda: _divided(facts.get("variable") or {}, tensor))
@@ -167,7 +167,7 @@ def look_into(
         weights = models.bad_weights(reachable=bool(violation.get("contained")))
         if (weights or {}).get("bad"):
             add("weights", lambda: weights)
-            add("nan", lambda: nans.nan_facts(violation, tensor))
+            add("nan", lambda: nans.nan_facts(violation, tensor, facts.get("weights")))
     if not content.is_floating_point():
         add("raised", lambda: collated.raised_facts(content, scan))
     found: list[Any] = []

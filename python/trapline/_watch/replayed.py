@@ -14,6 +14,7 @@ import torch
 
 from trapline._fault.data import batches, hand, rows_of
 from trapline._fault.data.without import Without
+from trapline._fault.program import owners
 from trapline._fault.replay.rewrite import CannotRun
 from trapline._fault.replay.session import Session
 from trapline._fault.replay.slices import Slices
@@ -26,6 +27,7 @@ from trapline._watch.again import (
     draw_again,
     has_collectives,
     inner_of,
+    is_lazy,
     is_plain,
     weights_of,
 )
@@ -36,6 +38,7 @@ from trapline._watch.rows import sample_of
 _SECONDS = 4.0  # for all rows
 _MAX_ROWS = 256
 _NAMES = {"_softmax": "softmax", "_log_softmax": "logsoftmax"}  # as users call them
+_MAX_WEIGHTS = 1 << 27  # of all models, where no training says how long a step takes
 _MAX_LAST = 12  # operations behind a loss: a division, a scale
 
 
@@ -95,7 +98,7 @@ Wanted = Union[Loss, Held]
 def of_value(held: Held, calls: list[Call]) -> dict[str, Any]:
     """Facts of the operation that made a value in host memory not finite, of finite numbers: `op`, `origin`;
     {} where that cannot be seen."""
-    if not is_plain(held.tensor) or not held.tensor.is_cpu:
+    if not is_plain(held.tensor) or not held.tensor.is_cpu or _are_large():
         return {}
     ran, _ = _either(lambda trained: _made(held, calls, trained))
     if ran is None:
@@ -106,6 +109,12 @@ def of_value(held: Held, calls: list[Call]) -> dict[str, Any]:
         return {}
     facts = named(first, _root_of(first.module, calls))
     return {"op": _NAMES.get(facts["op"], facts["op"]), **{k: v for k, v in facts.items() if k == "origin"}}
+
+
+def _are_large() -> bool:
+    """Models that would take long to run again, while somebody waits for a report."""
+    elements = sum(p.numel() for _, root in owners.roots() for p in root.parameters() if not is_lazy(p))
+    return elements > _MAX_WEIGHTS
 
 
 def of_loss(loss: Any, calls: list[Call]) -> dict[str, Any]:

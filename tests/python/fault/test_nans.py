@@ -5,6 +5,7 @@ from conftest import make_violation
 
 torch = pytest.importorskip("torch")
 from torch import nn  # noqa: E402
+from trapline._fault.data import recorded  # noqa: E402
 from trapline._fault.model import nans  # noqa: E402
 
 NAN = float("nan")
@@ -277,3 +278,28 @@ def test_the_one_call_of_a_rare_function_is_where_it_was_made(facts_of):
     made = facts_of(probabilities(near))["nan"]["made"]
     assert (made["op"], made["text"], made["origin"]["file"]) == ("acosh", "torch.acosh(x)", __file__)
     assert nans._only_call("sqrt") == {}, "a library calls it as well"
+
+
+@pytest.mark.parametrize("bad", [0, 3])
+def test_what_made_it_is_looked_for_where_no_weight_is_bad(bad):
+    """By who runs the statements again; a model with broken weights would only be slow."""
+    asked = []
+
+    def again(value, function):
+        asked.append((tuple(value.shape), function))
+        return {"op": "pow", "origin": {"file": "near.py", "line": 7, "code": "  near = far.pow(-2)"}}
+
+    recorded.by_replay(again)
+    try:
+        found = nans.nan_facts(probabilities(torch.tensor([NAN, 1.0])), torch.ones(2), {"bad": bad})
+    finally:
+        recorded.by_replay(None)
+    if bad:
+        assert not asked and "made" not in found
+    else:
+        assert asked == [((2,), "multinomial")]
+        assert (found["made"]["op"], found["made"]["text"], found["made"]["line"]) == (
+            "pow",
+            "near = far.pow(-2)",
+            7,
+        )

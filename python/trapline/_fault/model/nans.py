@@ -44,8 +44,10 @@ def is_not_finite(scan: dict[str, Any]) -> bool:
     return bool(scan.get("is_float")) and scan.get("reason") in (capi.REASON_NAN, capi.REASON_INF)
 
 
-def nan_facts(violation: dict[str, Any], given: Any) -> dict[str, Any]:
-    """For a NaN or Inf in the floating argument `given`."""
+def nan_facts(
+    violation: dict[str, Any], given: Any, weights: Optional[dict[str, Any]] = None
+) -> dict[str, Any]:
+    """For a NaN or Inf in the floating argument `given`. `weights`: facts of those that are not finite."""
     scan = violation["scan"]
     given_to = _input_of_running() or _input_of_called(given)
     data = None if given_to is None else given_to.pop("data", None)
@@ -64,7 +66,9 @@ def nan_facts(violation: dict[str, Any], given: Any) -> dict[str, Any]:
         "trains": _trains(given),
         "command": command() if owners.roots() else "",  # without modules there is none to be named
     }
-    if not any(found[reason] for reason in ("input", "made", "zero", "banned", "apart")):
+    if not (weights or {}).get("bad") and not any(
+        found[reason] for reason in ("input", "made", "zero", "banned", "apart")
+    ):
         function = str(violation.get("op") or "").replace("aten::", "").partition(".")[0]
         found["made"] = _made_again(given, function)
     return {name: value for name, value in found.items() if value is not None and value != ""}
