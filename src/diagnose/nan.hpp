@@ -23,6 +23,7 @@ struct NanFact {
   std::int64_t banned_row = 0;
   std::string apart{};  // "a - b", of which both are infinite
   std::int64_t apart_line = 0;
+  bool made_of_finite = true;    // else of infinities, which a mask has put there
   std::string made_by;           // the operation that made it of finite numbers: "pow"
   std::string made_name;         // the variable that was given the statement in which it stands; empty: none
   std::string made_text;         // that statement; empty: only the operation is known

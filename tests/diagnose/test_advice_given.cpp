@@ -239,6 +239,14 @@ TEST(AdviceGiven, ManyNumbersAskForTheSize) {
             "before the records");
   EXPECT_TRUE(many.fix.at(1).starts_with("if there are meant to be more than 4 ids: ")) << all(many);
   EXPECT_EQ(many.fix.at(2), "look at sample 74: print(loader.dataset[74])");
+  // As many different ones as there are rows, from 1 on: months.
+  json months = facts_of("embedding.indices", 12, 12, {{"scan", {{"bad", 9}, {"total", 128}, {"min", 1}}}});
+  months["seen"] = {{"min", 1},      {"max", 12},       {"count", 6420},      {"kinds", 12},
+                    {"beyond", 372}, {"several", true}, {"source", "dataset"}};
+  months["sample"] = {{"dataset_index", 74}, {"loader", "loader"}};
+  EXPECT_TRUE(diagnose(months).fix.front().starts_with("if they are counted from 1"))
+      << all(diagnose(months));
+  EXPECT_FALSE(says(diagnose(months), "meant to be more")) << all(diagnose(months));
   const Finding few = diagnose(facts_of("embedding.indices", 4, 4, all_of(4, 4, 2, 5)));
   EXPECT_EQ(few.fix.front(), "look at sample 74: print(loader.dataset[74])");
   const Finding gaps = diagnose(facts_of("embedding.indices", 60, 40, all_of(60, 40, 30, 20)));

@@ -76,6 +76,10 @@ TEST(Nan, TheStatementThatMadeIt) {
   EXPECT_EQ(finding.fix[0],
             "`pow` in `weights = priorities ** alpha` (replay.py:25): look at its base: it overflowed, or is "
             "negative with a fraction as exponent, or 0 with a negative one");
+  facts["nan"]["made"] = {{"op", "softmax"}, {"finite", false}};
+  const Finding masked = diagnose(facts);
+  EXPECT_TRUE(masked.summary.ends_with("; `softmax` made it of a row that is -inf everywhere, or has an Inf"))
+      << masked.summary;
   facts["nan"]["made"] = {{"op", "gelu"}};
   EXPECT_EQ(diagnose(facts).fix.at(0),
             "`gelu`: look at what goes into it, and at its roots, logarithms and divisions");

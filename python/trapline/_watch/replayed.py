@@ -96,8 +96,8 @@ Wanted = Union[Loss, Held]
 
 
 def of_value(held: Held, calls: list[Call]) -> dict[str, Any]:
-    """Facts of the operation that made a value in host memory not finite, of finite numbers: `op`, `origin`;
-    {} where that cannot be seen."""
+    """Facts of the operation that made a value in host memory not finite: `op`, `origin`, and `finite`, of
+    finite numbers, or of a mask's infinities; {} where that cannot be seen."""
     if not is_plain(held.tensor) or not held.tensor.is_cpu or _are_large():
         return {}
     ran, _ = _either(lambda trained: _made(held, calls, trained))
@@ -105,10 +105,11 @@ def of_value(held: Held, calls: list[Call]) -> dict[str, Any]:
         return {}
     made, by_chance = ran
     first = made.infinite or made
-    if by_chance or not first.finite:
-        return {}
     facts = named(first, _root_of(first.module, calls))
-    return {"op": _NAMES.get(facts["op"], facts["op"]), **{k: v for k, v in facts.items() if k == "origin"}}
+    op = _NAMES.get(facts["op"], facts["op"])
+    if by_chance or not (first.finite or op in _NAMES.values()):
+        return {}
+    return {"op": op, "finite": first.finite, **{k: v for k, v in facts.items() if k == "origin"}}
 
 
 def _are_large() -> bool:

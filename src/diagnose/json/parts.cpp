@@ -240,6 +240,7 @@ std::optional<NanFact> read_nan(const json& facts) {
     nan.made_name = text(*made, "name");
     nan.made_text = text(*made, "text");
     nan.made_at = read_frame(member(*made, "origin"));
+    nan.made_of_finite = boolean(*made, "finite").value_or(true);
   }
   nan.zero = text(*object, "zero");
   nan.situation = text(*object, "situation");

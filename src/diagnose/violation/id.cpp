@@ -234,6 +234,13 @@ void fix_table(ViolationWriter& w, bool special) {
     w.fix_size(Situation::kIds, otherwise);
     return;
   }
+  // As many different ones as there are rows, from 1 on.
+  if (w.many_beyond() && from_one && !w.all_seen() && w.facts.seen->kinds == w.hi()) {
+    w.fix(w.from_one(w.in_code("ids")));
+    w.fix_sample();
+    w.fix(look);
+    return;
+  }
   if (w.many_beyond()) {
     w.fix(fmt::format("{}: see whether the size is right, before the records", w.many_text()));
     w.fix_size(Situation::kIds, otherwise);

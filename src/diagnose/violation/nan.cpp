@@ -170,9 +170,10 @@ bool made(ViolationWriter& w) {
     statement = fmt::format(" in `{}{}`", nan.made_name.empty() ? "" : nan.made_name + " = ", nan.made_text);
     if (nan.made_at) statement += fmt::format(" ({})", file_and_line(*nan.made_at));
   }
-  w.finding().summary +=
-      fmt::format("{}; `{}` made it of finite numbers{}",
-                  weights_are_finite(w) ? "; the model's weights are finite" : "", nan.made_by, statement);
+  w.finding().summary += fmt::format(
+      "{}; `{}` made it {}{}", weights_are_finite(w) ? "; the model's weights are finite" : "", nan.made_by,
+      nan.made_of_finite ? "of finite numbers" : "of a row that is -inf everywhere, or has an Inf",
+      statement);
   const Domain* domain = domain_of(nan.made_by);
   w.fix(fmt::format(
       "`{}`{}: {}", nan.made_by, statement,

@@ -56,3 +56,12 @@ def test_what_the_line_itself_gives(watch):
 def test_what_had_been_given_so_is_no_operations(watch):
     far = torch.tensor([float("nan"), 1.0, 2.0])
     assert recorded.made_again(weighted(far), "made_again") == {}
+
+
+def test_a_softmax_of_a_row_that_a_mask_leaves_empty(watch):
+    scores = torch.zeros(2, 3).masked_fill(
+        torch.tensor([[True, False, True], [True, True, True]]), -torch.inf
+    )
+    probs = scores.softmax(-1)
+    made = recorded.made_again(probs, "multinomial")
+    assert (made["op"], made["finite"], line_of(made)) == ("softmax", False, "probs = scores.softmax(-1)")
