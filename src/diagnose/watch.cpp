@@ -114,6 +114,9 @@ std::string place_text(const WatchSeen& seen, bool looked) {
   if (seen.written == "first")
     return fmt::format("{}, which the program itself has written besides the optimizer's steps",
                        weights_text(seen, "a weight"));
+  if (seen.written == "loaded")
+    return fmt::format("{}, which `load_state_dict` has put in place{}", weights_text(seen, "a weight"),
+                       seen.op.empty() ? std::string() : fmt::format("; `{}` made it", seen.op));
   if (!seen.written.empty())
     return seen.written == "forward"
                ? fmt::format("{}, which the forward pass itself has written", weights_text(seen, "a weight"))

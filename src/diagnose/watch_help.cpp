@@ -202,6 +202,14 @@ std::string look_text(const WatchFact& watch) {
         "first "
         "values from data): look for a column that is constant, whose std is 0, or a batch of one",
         at.name.empty() ? "the weight" : layer_name(at.name, '`'), at.unit, at.step);
+  const Domain* domain = domain_of(at.op);
+  if (at.written == "loaded" && domain != nullptr)
+    return fmt::format("`{}` was given finite numbers, before the state was loaded: {}", at.op,
+                       domain->advice);
+  if (at.written == "loaded")
+    return "look at how the state that is loaded there was made: an average of nothing is 0/0, a checkpoint "
+           "may "
+           "have been saved too late";
   if (at.written == "first")
     return fmt::format(
         "look at what writes {} besides the optimizer (a pretrained table, a pruning, an average): a "

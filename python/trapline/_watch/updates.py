@@ -5,12 +5,14 @@ from __future__ import annotations
 import math
 import time
 import weakref
+from collections.abc import Mapping
 from functools import partial
 from typing import Any, Callable, Optional
 
+from trapline._fault.program import arisen, holders, scope
 from trapline._library.say import debug
-from trapline._watch import candidates, state, weights
-from trapline._watch.again import Call, is_lazy, norm_of
+from trapline._watch import candidates, replayed, state, weights
+from trapline._watch.again import Call, is_lazy, is_plain, norm_of
 from trapline._watch.held import Held, in_optimizer
 from trapline._watch.hot import NOWHERE
 from trapline._watch.suspect import are_finite, modes, parameters_of
@@ -28,6 +30,7 @@ class Updates:
         )  # the optimizer whose weights were, and when
         self._probed: tuple[Any, Held] = (self._fine, _nobody)  # the same of this weight alone
         self._loaded: tuple[int, set[int]] = (-1, set())  # bad weights that were put in place, and when
+        self._made: dict[str, Any] = {}  # facts: what made them, or else where they were put in place
 
     def sees(self, optimizer: Any, by_hand: bool = False) -> Optional[dict[str, Any]]:
         """What an update by finite gradients has made of the weights, in a step that is looked at; or, in one
@@ -57,11 +60,24 @@ class Updates:
         if optimizer is not None and place != NOWHERE:
             self._probed = ((weakref.ref(optimizer), self._light.steps.turn), in_optimizer(optimizer, *place))
 
-    def loads(self, module: Any) -> None:
+    def loads(self, module: Any, state: Any) -> None:
         """What `load_state_dict` has put in place: an average of models, a copy of other weights."""
         turn = self._light.steps.turn
         bad = {id(p) for p in module.parameters() if p.is_cpu and not is_lazy(p) and not are_finite([p])}
+        if bad and not self._made:
+            self._made = self._made_of(state)
         self._loaded = (turn, bad | (self._loaded[1] if self._loaded[0] == turn else set()))
+
+    def _made_of(self, state: Any) -> dict[str, Any]:
+        given = state.values() if isinstance(state, Mapping) else ()
+        value = next((one for one in given if is_plain(one) and one.is_cpu and not are_finite([one])), None)
+        if value is not None:
+            with self._light.second.running():
+                made = replayed.of_value(replayed.Held(value, "load_state_dict"), [])
+            if made:
+                return {key: made[key] for key in ("op", "origin") if key in made}
+        frame = next(iter(holders.user_frames()), None)
+        return {} if frame is None else arisen.origin_of(frame.f_code, scope.line_of(frame))
 
     def known(self, earlier: list[Call], good: set[int]) -> weights.Known:
         """For a loss that is not finite. `earlier`: calls in this step whose loss was."""
@@ -72,7 +88,9 @@ class Updates:
         is_fine = partial(self._is_fine, earlier)
         every = [parameter for module in modules for parameter in module.parameters()]
         is_written = partial(light.began.versions.is_written, others=every, turn=turn)
-        return weights.Known(tallies, bad, light.began.late, good, modules, is_fine, entered, is_written)
+        return weights.Known(
+            tallies, bad, light.began.late, good, modules, is_fine, entered, is_written, self._made
+        )
 
     def _is_fine(self, earlier: list[Call], parameter: Any) -> str:
         if self._loaded[0] == self._light.steps.turn and id(parameter) in self._loaded[1]:
@@ -116,7 +134,7 @@ def around_load(light: Any, original: Any) -> Any:
         try:
             light.catches_up()
             if light.notes and light.steps.turn and not modes():
-                light.updates.loads(module)
+                light.updates.loads(module, args[0] if args else kwargs.get("state_dict"))
         except Exception as error:
             debug(f"watch: {error!r}")
         return result

@@ -31,6 +31,7 @@ class Known(NamedTuple):
     is_fine: Callable[[Any], str]  # of a parameter: since when the program alone can have broken it
     entered: set[int]  # ids of those that were finite before their module's first call, in this step
     is_written: Callable[[Any], bool]  # of a parameter: the program has written it besides the steps
+    loaded: dict[str, Any]  # what made the bad weights that `load_state_dict` has put in place: facts
 
 
 def of_weights(module: Any, name: str, known: Known) -> dict[str, Any]:
@@ -80,7 +81,7 @@ def _others(bad: list[Any]) -> dict[str, Any]:
 def of_program(parameter: Any, known: Known, name: str = "") -> dict[str, Any]:
     """Of a weight that was seen to be finite, and that no optimizer has stepped with since."""
     if known.is_fine(parameter) == "loaded":
-        return {"kind": "weights", "written": "step", **written.weights("step", name)}
+        return {"kind": "weights", "written": "loaded", **(known.loaded or written.weights("step", name))}
     stepping = [one for one, tally in list(known.optimizers.items()) if tally.count > tally.before]
     mine = [one for one in stepping if any(held is parameter for held in parameters_of(one))]
     if not mine and known.is_written(parameter):  # the optimizer that it had is gone
