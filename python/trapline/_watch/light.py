@@ -76,6 +76,12 @@ def facts() -> Optional[dict[str, Any]]:
         return None
     with contextlib.suppress(DeviceAssertError):  # a fault is being told already
         _light.device.reads()
+    if _light.found is None and _light.suspect is None:
+        try:
+            _light.catches_up()
+            return _light.updates.broken()
+        except Exception as error:
+            debug(f"watch: {error!r}")
     return _light.found or (_light.suspect.fact if _light.suspect is not None else None)
 
 

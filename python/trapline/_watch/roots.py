@@ -16,11 +16,12 @@ from trapline._watch.forward import outputs
 from trapline._watch.hot import any_autocast, gate_type
 from trapline._watch.patches import Patches
 from trapline._watch.quiet import quietly
-from trapline._watch.suspect import modes
+from trapline._watch.suspect import modes, parameters_of
 
 _LEARN = 2  # steps in which the outermost modules are found
 _MAX_ROOTS = 64
 _MAX_LEARNED = 16  # times: a program may make an optimizer for each step
+_MAX_MODELS = 1024  # times that an optimizer was made for a model that is not known: of clients, of folds
 _MAX_UNTRAINED = 8  # calls of them that no backward pass and no optimizer has followed
 
 _grad_enabled = torch.is_grad_enabled
@@ -197,7 +198,7 @@ class Roots:
             original(optimizer, *args, **kwargs)
             if self._light.notes:
                 self._light.catches_up()
-                self.trains()
+                self.trains(optimizer)
 
         return __init__
 
@@ -232,17 +233,24 @@ class Roots:
             if type(module).__name__ != "OptimizedModule":
                 root.remove()
 
-    def trains(self) -> None:
+    def trains(self, optimizer: Any = None) -> None:
         """At the first sign of it, and whenever an optimizer is made."""
         self._trains = True
         for root in self.known.values():  # the training to come may leave them in evaluation
             root.trained = False
-        if self._begun == _MAX_LEARNED:
+        if self._begun >= (_MAX_MODELS if self._is_of_others(optimizer) else _MAX_LEARNED):
             return
         self._begun += 1
         self._until = self._light.steps.turn + _LEARN
         if not self.learning and not self._is_over:
             self.start()
+
+    def _is_of_others(self, optimizer: Any) -> bool:
+        """It has the weights of none of the modules that are known."""
+        if optimizer is None or self._begun < _MAX_LEARNED:
+            return False
+        known = {id(parameter) for module in list(self.known) for parameter in module.parameters()}
+        return known.isdisjoint(id(parameter) for parameter in parameters_of(optimizer))
 
     @property
     def is_new(self) -> bool:

@@ -103,6 +103,7 @@ class Began:
         self.bad: set[int] = set()  # ids of parameters that were not finite
         self.good: set[int] = set()
         self.late: set[int] = set()  # of the bad ones those that a training took up when it was on its way
+        self.owned: set[int] = set()  # that some optimizer has, or had
         self.versions = Versions()
         self._entered: dict[int, Any] = {}  # that were finite before their module's first call; when
 
@@ -122,6 +123,8 @@ class Began:
                 continue
             if are_finite([parameter]):
                 self.good.add(id(parameter))
+                self.bad.discard(id(parameter))  # of one that is gone
+                self.late.discard(id(parameter))
             else:
                 self.bad.add(id(parameter))
                 self.late |= {id(parameter)} if late else set()

@@ -9,7 +9,7 @@ from collections.abc import Mapping
 from functools import partial
 from typing import Any, Callable, Optional
 
-from trapline._fault.program import arisen, holders, scope
+from trapline._fault.program import arisen, holders, scope, written
 from trapline._library.say import debug
 from trapline._watch import candidates, replayed, state, weights
 from trapline._watch.again import Call, is_lazy, is_plain, norm_of
@@ -30,6 +30,7 @@ class Updates:
         )  # the optimizer whose weights were, and when
         self._probed: tuple[Any, Held] = (self._fine, _nobody)  # the same of this weight alone
         self._loaded: tuple[int, set[int]] = (-1, set())  # bad weights that were put in place, and when
+        self._broken: tuple[Any, Optional[dict[str, Any]]] = (None, None)  # what was told last, and of which
         self._made: dict[str, Any] = {}  # facts: what made them, or else where they were put in place
 
     def sees(self, optimizer: Any, by_hand: bool = False) -> Optional[dict[str, Any]]:
@@ -88,9 +89,28 @@ class Updates:
         is_fine = partial(self._is_fine, earlier)
         every = [parameter for module in modules for parameter in module.parameters()]
         is_written = partial(light.began.versions.is_written, others=every, turn=turn)
-        return weights.Known(
-            tallies, bad, light.began.late, good, modules, is_fine, entered, is_written, self._made
-        )
+        late = light.began.late
+        return weights.Known(tallies, bad, late, good, modules, is_fine, entered, is_written, self._made)
+
+    def broken(self) -> Optional[dict[str, Any]]:
+        """At a fault before the next loss: weights that were finite, and that no step is known to break."""
+        light, good = self._light, self._light.began.good
+        for module in list(light.roots.known):
+            for name, parameter in module.named_parameters():
+                if id(parameter) in good and not is_lazy(parameter) and not are_finite([parameter]):
+                    key = (light.now(), id(parameter))
+                    if self._broken[0] == key:  # who asks again may see less of the program
+                        return self._broken[1]
+                    what = "nan" if bool(parameter.detach().isnan().any()) else "inf"
+                    told = weights.of_weights(module, name, self.known([], good))
+                    is_own = id(parameter) not in light.began.owned and light.steps.tallies
+                    if told["kind"] == "optimizer" and is_own:  # the program's own, that is
+                        told |= {"kind": "weights", "written": "first", **written.by_loop(name)}
+                    at = light.steps.at(light.backwards)
+                    fact = {"what": what, **at, **told} if told.get("written") else None
+                    self._broken = (key, fact)
+                    return fact
+        return None
 
     def _is_fine(self, earlier: list[Call], parameter: Any) -> str:
         if self._loaded[0] == self._light.steps.turn and id(parameter) in self._loaded[1]:

@@ -143,6 +143,7 @@ class Light:
             if self.steps.taken == 0:
                 self.ring.clear()  # of backward passes
             self.began.notes(parameters_of(optimizer), self.steps)
+            self.began.owned.update(map(id, parameters_of(optimizer)))
             self._several = self._several or len(self.steps.tallies) > 1
 
     def catches_up(self) -> None:

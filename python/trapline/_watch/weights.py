@@ -59,7 +59,7 @@ def of_weights(module: Any, name: str, known: Known) -> dict[str, Any]:
         here = {"written": "forward"} if function.rpartition(".")[2] == "forward" else {}
         return {"kind": "weights", "name": name, "buffer": True, **by, **here}
     told = told_as(mine, name, known.modules)
-    if id(mine) in known.bad:
+    if id(mine) in known.bad and known.is_fine(mine) != "loaded":
         late = written.weights_before(name) if id(mine) in known.late else {}
         return {"kind": "weights", "name": told, **late}
     by_hand = of_program(mine, known, name)

@@ -324,7 +324,8 @@ def test_one_optimizer_has_broken_it_not_the_program(watch):
 
 
 def test_weights_that_a_server_sends_between_two_steps(watch):
-    """An average of the clients' models divides by 0, and `load_state_dict` puts it in place."""
+    """An average of the clients' models divides by 0, and `load_state_dict` puts it in place: by that is gone
+    what it was made of."""
     model = nn.Linear(2, 1)
     for turn in range(1, 5):
         optimizer = torch.optim.SGD(model.parameters(), lr=0.01)
@@ -336,8 +337,50 @@ def test_weights_that_a_server_sends_between_two_steps(watch):
         model(torch.ones(4, 2)).square().mean().backward()
         optimizer.step()
     seen = watch.verdict()
-    assert (seen["kind"], seen["written"], seen["step"]) == ("weights", "step", 3)
+    assert (seen["kind"], seen["written"], seen["step"]) == ("weights", "loaded", 3)
     assert "model.load_state_dict(average)" in seen["origin"]["code"]
+
+
+def average_of(states, counts):
+    share = torch.tensor(counts) / sum(counts)
+    return {name: sum(state[name] * part for state, part in zip(states, share)) for name in states[0]}
+
+
+@pytest.mark.parametrize("bad", [3, 21])
+def test_an_average_of_models_of_nobody(watch, bad):
+    """Each client has a model and an optimizer of its own."""
+    server = nn.Linear(2, 1)
+    for turn in range(1, bad + 2):
+        client = nn.Linear(2, 1)
+        client.load_state_dict(server.state_dict())
+        run_on(client, torch.optim.SGD(client.parameters(), lr=0.01))
+        counts = [0.0, 0.0] if turn == bad else [1.0, 2.0]
+        server.load_state_dict(average_of([client.state_dict(), client.state_dict()], counts))
+    seen = watch.verdict()
+    assert (seen["kind"], seen["written"], seen["step"], seen["op"]) == ("weights", "loaded", bad + 1, "div")
+    assert line_of(seen) == "share = torch.tensor(counts) / sum(counts)"
+
+
+def run_on(model, optimizer):
+    optimizer.zero_grad()
+    model(torch.ones(4, 2)).square().mean().backward()
+    optimizer.step()
+
+
+def test_weights_of_a_checkpoint_that_is_loaded_between_two_steps(watch):
+    """No statement of the program's made it."""
+    model = nn.Linear(2, 1)
+    optimizer = torch.optim.SGD(model.parameters(), lr=0.01)
+    stored = [{name: torch.full_like(value, float("nan")) for name, value in model.state_dict().items()}]
+    for turn in range(1, 4):
+        if turn == 3:
+            model.load_state_dict(stored.pop())
+        optimizer.zero_grad()
+        model(torch.ones(4, 2)).square().mean().backward()
+        optimizer.step()
+    seen = watch.verdict()
+    assert (seen["kind"], seen["written"], seen["step"]) == ("weights", "loaded", 3)
+    assert "op" not in seen and line_of(seen) == "model.load_state_dict(stored.pop())"
 
 
 class Members:
@@ -430,3 +473,28 @@ def test_a_weight_that_each_step_writes_more_often_is_not_written_by_the_program
         model.scan.weight[0] = 2.0
     assert versions.is_written(model.scan.weight, every, 6)
     assert not versions.is_written(model.scan.bias, every, 6)
+
+
+def natural_step(policy, gradient, kept):
+    parameters = list(policy.parameters())
+    written = nn.utils.parameters_to_vector(parameters).detach() + gradient / kept
+    nn.utils.vector_to_parameters(written, parameters)
+
+
+def test_weights_that_no_optimizer_has_at_a_fault(watch):
+    """Another model of the program's has one; the fault comes before the next loss of this one."""
+    value, policy = Scanner(), nn.Linear(3, 2)
+    optimizer = torch.optim.Adam(value.parameters(), lr=0.01)
+    facts = []
+    for turn in range(1, 6):
+        facts.append(watch.facts())
+        loss = policy(ONES).square().mean()
+        loss.backward()
+        run(value, optimizer, 1)
+        natural_step(policy, torch.zeros(8), float(turn != 5))
+    facts.append(watch.facts())
+    assert facts[:5] == [None] * 5
+    seen = facts[5]
+    assert (seen["kind"], seen["written"], seen["name"]) == ("weights", "first", "weight")
+    assert line_of(seen) == "nn.utils.vector_to_parameters(written, parameters)"
+    assert watch.facts() is seen

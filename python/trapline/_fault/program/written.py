@@ -64,6 +64,11 @@ def weights_before(name: str) -> dict[str, Any]:
     return {}
 
 
+def by_loop(name: str) -> dict[str, Any]:
+    """The same of weights that no optimizer has: before the line that runs, or behind it in its loop."""
+    return weights_before(name) or weights("step", name)
+
+
 def _told(code: CodeType, line: int) -> dict[str, Any]:
     """`origin` of the statement; `divides`: `text` and `line` of the only division in its function."""
     tree = calls.tree_of(code)
