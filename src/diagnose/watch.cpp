@@ -1,6 +1,7 @@
 #include "diagnose/watch.hpp"
 
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 
 #include <algorithm>
 #include <array>
@@ -214,6 +215,12 @@ std::string watch_text(const WatchFact& watch) {
   if (!watch.site.empty()) text += fmt::format(", at the site `{}`{}", watch.site, site_text(watch));
   if (is_made_in_update(watch)) text += fmt::format(", by `{}`", watch.first.op);
   if (watch.inf_before) text += "; before it, Inf " + before_text(watch.first, *watch.inf_before);
+  const WatchSeen& at = watch.inf_before ? *watch.inf_before : watch.first;
+  // A sample says more.
+  if (!watch.part.empty() && !at.op.empty() && !(watch.sample && !watch.sample->likely) &&
+      watch.part_bad < watch.part_total)
+    text +=
+        fmt::format(", at [{}] ({} of {})", fmt::join(watch.part, ", "), watch.part_bad, watch.part_total);
   return text;
 }
 

@@ -110,6 +110,16 @@ TEST(AdviceTrue, NothingIsMadeAHundredTimesAsLarge) {
   EXPECT_FALSE(says(diagnose(ids), "more than 12 ids")) << all(diagnose(ids));
 }
 
+// The number of an action among those of an environment, of which the model has fewer.
+TEST(AdviceTrue, WhatChoosesAmongOutputsAsksForNoMoreOfThem) {
+  json index = facts_of("gather.index", 3, 3, {{"scan", {{"bad", 11}, {"total", 32}, {"min", 0}}}});
+  index["layer"] = layer("output", "out_features", 3);
+  EXPECT_FALSE(says(diagnose(index), "meant to be more")) << all(diagnose(index));
+  EXPECT_TRUE(says(diagnose(index), "look at where the index is computed")) << all(diagnose(index));
+  index["counted"] = {{"count", 6}, {"of", "env.action_space.n"}};
+  EXPECT_TRUE(says(diagnose(index), "env.action_space.n is 6")) << all(diagnose(index));
+}
+
 TEST(AdviceTrue, ASizeThatIsAPowerOfItsSetting) {
   json index = facts_of("take.index", 71, 64);
   index["layer"] = {{"name", "score"}, {"type", "Parameter"}, {"attribute", "shape[0]"}, {"value", 64}};

@@ -142,6 +142,30 @@ TEST(Watch, WeightsThatTheProgramChangedItself) {
   EXPECT_EQ(diagnose_watch({{"kind", "watch"}, {"watch", watch}})->certainty, Certainty::kLikely);
 }
 
+TEST(Watch, WhereInTheResult) {
+  json watch = {{"what", "inf"},  {"kind", "loss"}, {"step", 7},
+                {"unit", "step"}, {"op", "log"},    {"looked", true}};
+  watch["part"] = {{"index", {0, 2}}, {"bad", 1}, {"total", 6}};
+  const auto summary = [&] { return diagnose_watch({{"kind", "watch"}, {"watch", watch}})->summary; };
+  EXPECT_TRUE(summary().ends_with("in the loss, by `log`, at [0, 2] (1 of 6)")) << summary();
+  watch["sample"] = {{"dataset_index", 4}, {"batch", 0}};
+  EXPECT_TRUE(summary().ends_with("in the loss, by `log`")) << "a sample says more: " << summary();
+  watch["sample"]["likely"] = true;
+  EXPECT_TRUE(summary().ends_with("at [0, 2] (1 of 6)")) << summary();
+}
+
+TEST(Watch, WhatLoadStateDictHasPutInPlace) {
+  json watch = {{"what", "nan"},  {"kind", "weights"}, {"step", 7},
+                {"unit", "step"}, {"name", "fc.bias"}, {"written", "loaded"}};
+  const auto summary = [&] { return diagnose_watch({{"kind", "watch"}, {"watch", watch}})->summary; };
+  EXPECT_TRUE(summary().ends_with("in `fc.bias`, which `load_state_dict` has put in place")) << summary();
+  EXPECT_TRUE(advises(watch, "look at how the state that is loaded there was made"));
+  watch["op"] = "div";
+  EXPECT_TRUE(summary().ends_with("has put in place; `div` made it")) << summary();
+  EXPECT_TRUE(
+      advises(watch, "`div` was given finite numbers, before the state was loaded: find why its divisor"));
+}
+
 TEST(Watch, ASiteOfAProbabilisticProgram) {
   json watch = {{"what", "nan"}, {"kind", "loss"}, {"step", 7}, {"unit", "step"}, {"op", "log"}};
   watch["site"] = {{"name", "obs"}, {"type", "Normal"}, {"parameter", "scale"}, {"value", -0.5}};

@@ -6,6 +6,7 @@ from collections.abc import Iterator
 from contextlib import ExitStack
 from typing import Any
 
+from trapline._fault.data.values import unravel
 from trapline._fault.data.without import Without
 from trapline._fault.model.autograd import near_in_graph, node_in_graph, op_named
 from trapline._fault.program import arisen
@@ -182,6 +183,18 @@ def named(made: Any, root: Any) -> dict[str, Any]:
     if frame is not None:
         found["origin"] = frame
     return found
+
+
+def part_of(made: Any) -> dict[str, Any]:
+    """Where the result of an operation is not finite, if not everywhere: the first place, and how many."""
+    bad = made.bad
+    if bad is None or made.derivative is not None or not bad.dim():
+        return {}
+    count = int(bad.sum())
+    if not 0 < count < bad.numel():
+        return {}
+    index = unravel(int(bad.reshape(-1).int().argmax()), bad.shape)
+    return {"part": {"index": index, "bad": count, "total": bad.numel()}}
 
 
 def is_bad_weight(parameter: Any) -> bool:

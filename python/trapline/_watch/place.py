@@ -55,6 +55,7 @@ from trapline._watch.forward import (
     is_finite_without,
     named,
     outputs,
+    part_of,
 )
 from trapline._watch.rows import batch_in_hand, read_row, record_given, record_of, sample_of
 from trapline._watch.slopes import is_bad_slope, op_of
@@ -211,7 +212,7 @@ def _of_operation(made: Any, call: Call, inner: Any, alone: bool = False) -> dic
         row = {**batch_in_hand(), **row}
     if "sample" not in row and (alone or not first.learned):
         row |= _record_of([call])
-    return {**found, **row}
+    return {**found, **part_of(first), **row}
 
 
 def _record_of(calls: list[Call]) -> dict[str, Any]:

@@ -32,7 +32,7 @@ from trapline._watch.again import (
     weights_of,
 )
 from trapline._watch.flow import Flow, tensors
-from trapline._watch.forward import given_to, knows_weights, named
+from trapline._watch.forward import given_to, knows_weights, named, part_of
 from trapline._watch.rows import sample_of
 
 _SECONDS = 4.0  # for all rows
@@ -127,7 +127,7 @@ def of_loss(loss: Any, calls: list[Call]) -> dict[str, Any]:
     made, by_chance = ran
     first = made.infinite or made
     root = _root_of(first.module, calls)
-    facts = {**named(first, root), **given_to(made, root)}
+    facts = {**named(first, root), **part_of(first), **given_to(made, root)}
     if first is not made:
         before = {key: facts[key] for key in ("op", "type", "name", "derived") if key in facts}
         facts["inf_before"] = {"kind": "output" if first.module is not None else "loss", **before}

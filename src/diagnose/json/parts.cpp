@@ -292,6 +292,11 @@ std::optional<WatchFact> read_watch(const json& facts) {
   watch.setting = text(*object, "setting");
   if (const json* scheduler = object_member(*object, "scheduler"))
     watch.scheduler = fmt::format("`{}` ({})", text(*scheduler, "name"), text(*scheduler, "type"));
+  if (const json* part = object_member(*object, "part")) {
+    watch.part = integers(*part, "index");
+    watch.part_bad = integer(*part, "bad").value_or(0);
+    watch.part_total = integer(*part, "total").value_or(0);
+  }
   watch.element = read_variable(*object, "element");
   if (watch.element) watch.element_nan = text(*object_member(*object, "element"), "value") == "nan";
   watch.later = boolean(*object, "later").value_or(false);

@@ -109,10 +109,10 @@ void write_label_mark(ViolationWriter& w, std::int64_t label) {
   if (!w.facts.annotations.empty()) return write_annotation(w, label);
   if (w.facts.less_one && label == 255) {
     w.finding().summary += "; 255 is what 0 - 1 is in uint8";
-    w.fix(
-        fmt::format("look at `{}` ({}): take 1 off as int64, and see what 0 stands for: left out as 255, a "
-                    "whole class may be",
-                    w.facts.less_one->text, file_and_line(w.facts.less_one->file, w.facts.less_one->line)));
+    w.fix(fmt::format(
+        "look at `{}` ({}): if 0 is no class, leave it out of the loss (ignore_index=255); if it is "
+        "one, take nothing off",
+        w.facts.less_one->text, file_and_line(w.facts.less_one->file, w.facts.less_one->line)));
     return;
   }
   if (w.facts.contract->predicate == Predicate::kEndedIndex) {

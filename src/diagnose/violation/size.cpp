@@ -429,7 +429,11 @@ bool ViolationWriter::fix_size(Situation situation, const std::string& otherwise
   // What a library indexes may be another tensor than a layer that is only as large.
   const bool guess = situation == Situation::kIndex && !facts.layer_certain &&
                      !facts.library.caller.empty() && knob(situation, wanted).empty();
-  const std::string known = guess ? std::string() : enlarge(situation, wanted);
+  // Numbers that choose among outputs say nothing of how many there are to be: only a count does.
+  const bool chooses = situation == Situation::kIndex && noun() == "index" && wanted.of.empty() &&
+                       facts.layer && facts.layer->attribute.starts_with("out_") &&
+                       knob(situation, wanted).empty();
+  const std::string known = guess || chooses ? std::string() : enlarge(situation, wanted);
   if (known.empty() && facts.library.fixed() && !layer().empty()) {
     fix(fmt::format("{} has {} {} in every {} of {}: correct the data: {}", layer(), hi(), unit(*facts.layer),
                     facts.library.maker, facts.library.owner, outside()));
