@@ -14,7 +14,7 @@ from collections.abc import Iterable
 from functools import partial
 from typing import Any, Optional
 
-from trapline._fault.data import batches, hand, samples
+from trapline._fault.data import batches, cut, hand, samples
 from trapline._fault.data.match import Match
 from trapline._fault.data.values import unravel
 from trapline._fault.model.autograd import (
@@ -426,7 +426,21 @@ def _weighed(calls: list[Call]) -> dict[str, Any]:
 def _sample(like: Any = None) -> dict[str, Any]:
     """The sample of :func:`spoiled`."""
     located = spoiled(like)
-    return {} if located is None else {"sample": samples.sample_facts(located), **_element(located)}
+    if located is None:
+        return {}
+    sample = samples.sample_facts(located)
+    return {"sample": sample, **(_element(located) or _of_array(located, sample or {}))}
+
+
+def _of_array(located: samples.Located, sample: dict[str, Any]) -> dict[str, Any]:
+    """The same by the program's array that the batch was cut from, and the line that made that."""
+    data = located.batch.loader.data_set() if type(located.batch.loader) is cut.Source else None
+    name, row = (sample.get("dataset") or {}).get("name"), sample.get("dataset_index")
+    place = list(located.found.place)
+    if name is None or row is None or getattr(data, "ndim", 0) != len(place):
+        return {}
+    value = str(float(located.tensor.detach()[tuple(place)]))
+    return {"element": {"name": name, "index": [row, *place[1:]], "value": value}, **arisen.bound(data)}
 
 
 def _first_spoilt() -> dict[str, Any]:

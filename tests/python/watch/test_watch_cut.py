@@ -327,3 +327,21 @@ def test_the_row_of_a_target_beside_the_models_own_numbers(watch):
     assert seen["kind"] in ("input", "target") and seen["step"] == 4
     assert seen["sample"]["dataset_index"] == 27
     assert seen["sample"]["dataset"]["name"] in ("table", "goals")
+
+
+def test_the_place_in_a_table_that_the_program_has_made(watch):
+    pandas = pytest.importorskip("pandas")
+    made = pandas.DataFrame(measured().double().numpy(), columns=["speed", "load"])
+    made.iloc[27, 1] = math.nan
+    scaled = (made - 1.0) / 2.0
+    model = nn.Linear(2, 1)
+    optimizer = torch.optim.SGD(model.parameters(), lr=1e-3)
+    for rows in torch.arange(40).split(8):
+        optimizer.zero_grad()
+        model(torch.tensor(scaled.to_numpy()[rows], dtype=torch.float32)).square().mean().backward()
+        optimizer.step()
+    seen = watch.verdict()
+    assert (seen["kind"], seen["step"]) == ("input", 4)
+    assert seen["element"] == {"name": "scaled.iloc", "index": [27, 1], "value": "nan"}
+    assert seen["origin"]["code"].strip() == "scaled = (made - 1.0) / 2.0"
+    assert seen["sample"]["dataset"]["name"] == "scaled.iloc"

@@ -59,6 +59,7 @@ def of(given: list[Any]) -> Optional[Batch]:
     """
     inputs = [one.detach() for one in given if one.dim() and len(one) > 1 and one.is_cpu][:_MOST]
     inputs = [one for one in inputs if 0 < one.numel() <= _MAX_GIVEN and not one.is_complex()]
+    inputs.sort(key=_is_finite)  # the numbers that are asked about are known by their own array
     data = list(_data()) if inputs else []
     picked = _picked({len(one) for one in inputs})
     for one in inputs:
@@ -78,10 +79,14 @@ def of(given: list[Any]) -> Optional[Batch]:
 
 def _is_of(given: Any, indices: list[int], data: list[tuple[Any, Any]]) -> bool:
     """The same rows of an array; what the program has computed of them is no data where it is not finite."""
-    if not given.dtype.is_floating_point or bool(given.isfinite().all()):
+    if _is_finite(given):
         return True
     lines = given.reshape(len(given), -1)
     return any(rows.shape[1] == lines.shape[1] and _picks(indices, rows, lines) for _, rows in data)
+
+
+def _is_finite(given: Any) -> bool:
+    return not given.dtype.is_floating_point or bool(given.isfinite().all())
 
 
 def _picked(lengths: set[int]) -> list[list[int]]:

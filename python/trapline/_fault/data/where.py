@@ -62,6 +62,8 @@ def _below(sample: dict[str, Any], data_set: Any, index: int, names: Names) -> N
 
 
 def _data_set(data_set: Any, name: str) -> dict[str, Any]:
+    if name and type(data_set).__name__ in ("DataFrame", "Series"):
+        name += ".iloc"  # what it is asked by a number alone is a column
     described = {"name": name, "type": type(data_set).__name__, "length": length(data_set)}
     return {key: value for key, value in described.items() if value not in ("", None)}
 

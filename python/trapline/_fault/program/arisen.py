@@ -119,6 +119,16 @@ def line() -> Facts:
     return origin_of(last.frame.f_code, last.line) if last is not None and last.whole else {}
 
 
+def bound(value: Any) -> Facts:
+    """`origin` of the statement that gave a variable of the program's this very object."""
+    for frame in holders.user_frames():
+        for name, held in list(frame.f_locals.items()):
+            at = computed.last_bound(frame, name, scope.line_of(frame)) if held is value else None
+            if at is not None:
+                return origin_of(frame.f_code, at)
+    return {}
+
+
 def beside() -> Facts:
     """Of a function that runs, and holds numbers that are not finite, the one statement that made them of
     finite ones: its operation, or `origin` alone; {} where there are several, or none is known."""
