@@ -21,7 +21,7 @@ from trapline._library.say import debug
 from trapline._watch import held
 from trapline._watch.hot import MAX_PROBE
 from trapline._watch.late import Late
-from trapline._watch.place import not_finite
+from trapline._watch.spoilt import not_finite
 from trapline._watch.suspect import parameters_of
 from trapline._watch.weights import name_of
 

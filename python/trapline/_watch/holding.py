@@ -15,7 +15,7 @@ from trapline._fault.data import batches, rows, samples
 from trapline._library import diagnose
 from trapline._library.errors import DeviceAssertError
 from trapline._library.say import debug
-from trapline._watch import place
+from trapline._watch import spoilt
 from trapline._watch.buffers import Buffers
 from trapline._watch.hot import holds_finite
 from trapline._watch.suspect import Suspect, are_finite, are_mended, modes, parameters_of
@@ -111,7 +111,7 @@ class Holding:
     def rows_of(self, suspect: Suspect) -> Rows:
         """The samples to leave out from now on."""
         sample = suspect.fact.get("sample") or {}
-        located = place.spoiled() if suspect.fact["kind"] in ("input", "target") else None
+        located = spoilt.spoiled() if suspect.fact["kind"] in ("input", "target") else None
         if located is None or "dataset_index" not in sample:
             return None, []
         if samples.sample_facts_of(located).get("dataset_index") != sample["dataset_index"]:

@@ -14,9 +14,7 @@ from collections.abc import Iterable
 from functools import partial
 from typing import Any, Optional
 
-from trapline._fault.data import batches, cut, hand, samples
-from trapline._fault.data.match import Match
-from trapline._fault.data.values import unravel
+from trapline._fault.data import batches, hand
 from trapline._fault.model.autograd import (
     MASKING,
     bad_constant,
@@ -30,8 +28,8 @@ from trapline._fault.model.autograd import (
     overflowed_before,
     where_bad,
 )
-from trapline._fault.program import arisen, names, owners, scope
-from trapline._watch import backward, replayed, sites, weights
+from trapline._fault.program import arisen, owners
+from trapline._watch import backward, replayed, sites, spoilt, weights
 from trapline._watch.again import (
     Call,
     Kept,
@@ -62,8 +60,6 @@ from trapline._watch.slopes import is_bad_slope, op_of
 
 _DEPTH = 3
 _MAX_NODES = 20_000
-_BATCHES = 16  # the newest, and those that it is compared with
-_LEAST = 3  # of these
 
 
 def loss_of(tensors: Any) -> Any:
@@ -139,11 +135,11 @@ def of_loss(calls: list[Call], loss: Any, known: weights.Known, own: list[Call])
                 row = read_row(inner, name, [call.args, call.kwargs])
                 told = weights.of_weights(inner, name, known)
                 return {**told, **row, **what, **weights.since_start(inner, name, known)}
-            broken = {} if _sample() else weights.of_optimizers(known)
+            broken = {} if spoilt.sample() else weights.of_optimizers(known)
             if broken:
                 return broken
             bad = _not_finite_in(call)
-            sample = _sample()
+            sample = spoilt.sample()
             record = {} if sample else record_of(bad)
             # Where neither a loader nor an array of the program's has it, a statement may have made it.
             held = record or batches.given_out()
@@ -156,7 +152,7 @@ def of_loss(calls: list[Call], loss: Any, known: weights.Known, own: list[Call])
             given = given or {"kind": "input", **into, "looked": False, **what, **record}
             looked = False
             continue
-        return {**_of_operation(made, call, inner, alone=len(own) == 1), **seen, **_first_spoilt()}
+        return {**_of_operation(made, call, inner, alone=len(own) == 1), **seen, **spoilt.first()}
     again = replayed.of_loss(loss, calls)
     if again:
         row = {} if "sample" in again or "drawn" in again else batch_in_hand() or _record_of(own)
@@ -178,9 +174,9 @@ def of_loss(calls: list[Call], loss: Any, known: weights.Known, own: list[Call])
     if not by and looked:
         by = factor_of(loss, weights_of(calls), loss_weight)
     added = None if by else bad_constant(loss.grad_fn)
-    if not by and ((looked and _sample()) or added is not None):
+    if not by and ((looked and spoilt.sample()) or added is not None):
         # The modules were given nothing of it.
-        whose = _sample() or (sample_of(~added.isfinite(), learned=False) or record_of(added))
+        whose = spoilt.sample() or (sample_of(~added.isfinite(), learned=False) or record_of(added))
         other = {} if "sample" in whose else weights.of_other(known.modules)
         return other or _made_of_finite(seen) or {"kind": "target", **whose, "looked": False}
     if "factor" not in by:
@@ -222,7 +218,7 @@ def _record_of(calls: list[Call]) -> dict[str, Any]:
 
 def _made_of_finite(seen: dict[str, Any]) -> dict[str, Any]:
     """The loss, where the program's text shows the operation, or the call, that made it of finite numbers."""
-    by = {} if _sample() else arisen.made() or {}
+    by = {} if spoilt.sample() else arisen.made() or {}
     return (
         {"kind": "loss", "looked": True, "op": by["op"], **_line(by), **seen, **batch_in_hand()} if by else {}
     )
@@ -264,7 +260,7 @@ def _target(loss: Any) -> Optional[dict[str, Any]]:
     Where an operation of it has saved that, or something that is not finite just where that is not.
     """
     for saved, is_target in bad_saved(loss.grad_fn):
-        sample = _sample(saved)
+        sample = spoilt.sample(saved)
         if is_target or sample:
             what = {} if bool(saved.isnan().any()) else {"what": "inf"}
             return {"kind": "target", **(sample or sample_of(~saved.isfinite(), learned=False)), **what}
@@ -419,80 +415,5 @@ def _weighed(calls: list[Call]) -> dict[str, Any]:
         made = followed(call)[1].weighed
         if made is not None and made.given is not None and made.given[0] == "input":
             what = {"what": "inf"} if made.only_inf else {}
-            return {"kind": "input", **(_sample() or {"type": made.given[1]}), **what}
+            return {"kind": "input", **(spoilt.sample() or {"type": made.given[1]}), **what}
     return {}
-
-
-def _sample(like: Any = None) -> dict[str, Any]:
-    """The sample of :func:`spoiled`."""
-    located = spoiled(like)
-    if located is None:
-        return {}
-    sample = samples.sample_facts(located)
-    return {"sample": sample, **(_element(located) or _of_array(located, sample or {}))}
-
-
-def _of_array(located: samples.Located, sample: dict[str, Any]) -> dict[str, Any]:
-    """The same by the program's array that the batch was cut from, and the line that made that."""
-    data = located.batch.loader.data_set() if type(located.batch.loader) is cut.Source else None
-    name, row = (sample.get("dataset") or {}).get("name"), sample.get("dataset_index")
-    place = list(located.found.place)
-    if name is None or row is None or getattr(data, "ndim", 0) != len(place):
-        return {}
-    value = str(float(located.tensor.detach()[tuple(place)]))
-    return {"element": {"name": name, "index": [row, *place[1:]], "value": value}, **arisen.bound(data)}
-
-
-def _first_spoilt() -> dict[str, Any]:
-    """The sample of the newest batch that is not finite, where all before it were: a model that was made for
-    such numbers (a mask, nan_to_num) would have met them before."""
-    newest, *before = batches.newest_first()[:_BATCHES] or [None]
-    located = None if newest is None else not_finite(newest)
-    if located is None or len(before) < _LEAST or any(not_finite(batch) is not None for batch in before):
-        return {}
-    value = located.tensor.detach()[tuple(located.found.place)]
-    spoilt = "nan" if bool(value.isnan()) else "inf"
-    return {"spoilt": spoilt, "sample": samples.sample_facts(located), **_element(located)}
-
-
-def _element(located: samples.Located) -> dict[str, Any]:
-    """By the name that the program has for it: `x[3, 12]`, `batch['weight'][0]`."""
-    place = list(located.found.place)
-    name = names.Names().of(lambda value: value is located.tensor) or _in_library(located.tensor)
-    value = str(float(located.tensor.detach()[tuple(place)]))
-    return {"element": {"name": name, "index": place, "value": value}} if name else {}
-
-
-def _in_library(tensor: Any) -> str:
-    """By the name that a trainer's frames have for it: `inputs['labels']`."""
-    for frame in scope.live_frames():
-        for variable, value in list(frame.f_locals.items()) if not _is_torch(frame) else ():
-            for step, part in [("", value), *names.parts(value)]:
-                if part is tensor and variable.isidentifier():
-                    return variable + step
-    return ""
-
-
-def _is_torch(frame: Any) -> bool:
-    return str(frame.f_globals.get("__name__", "")).partition(".")[0] in ("torch", "trapline")
-
-
-def spoiled(like: Any = None) -> Optional[samples.Located]:
-    """Where the newest batch holds a number that is not finite: just where `like` holds them."""
-    found = (not_finite(batch, like) for batch in batches.newest_first()[:2])
-    return next((located for located in found if located is not None), None)
-
-
-def not_finite(batch: batches.Batch, like: Any = None) -> Optional[samples.Located]:
-    """Where this one does, in host memory."""
-    import torch
-
-    for tensor in batch.tensors():
-        if not tensor.dtype.is_floating_point or not tensor.is_cpu or bool(tensor.isfinite().all()):
-            continue
-        finite = tensor.isfinite().reshape(-1)
-        if like is not None and not torch.equal(finite, like.isfinite().reshape(-1)):
-            continue
-        at = unravel(int((~tensor.detach().isfinite()).reshape(-1).int().argmax()), tensor.shape)
-        return samples.Located(batch, tensor, Match(at, None, 0, True))
-    return None
