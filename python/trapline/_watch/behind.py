@@ -88,7 +88,13 @@ class Behind:
         calls, in_loss, between = list(light.calls), light.in_loss, light.slopes.take_between()
         modules = list(light.roots.known)
         light.second.suspects(
-            lambda: place.of_gradients(calls, bad, in_loss, between, modules, again), what, "gradient", mine
+            lambda: (
+                light.updates.of_weights(mine)
+                or place.of_gradients(calls, bad, in_loss, between, modules, again)
+            ),
+            what,
+            "gradient",
+            mine,
         )
         if light.suspect is not None:
             light.suspect.sees_gradients([parameter for parameter, _ in bad])

@@ -92,6 +92,12 @@ class Updates:
         late = light.began.late
         return weights.Known(tallies, bad, late, good, modules, is_fine, entered, is_written, self._made)
 
+    def of_weights(self, parameters: dict[int, Any]) -> dict[str, Any]:
+        """For gradients that are not finite behind a finite loss: weights that were good when training began
+        and that the program itself has changed since, which the loss hides (a hinge, a mask)."""
+        found = weights.of_broken(parameters, self.known([], self._light.began.good))
+        return found if "written" in found else {}
+
     def broken(self) -> Optional[dict[str, Any]]:
         """At a fault before the next loss: weights that were finite, and that no step is known to break."""
         light, good = self._light, self._light.began.good

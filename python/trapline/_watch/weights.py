@@ -20,6 +20,9 @@ from trapline._watch.suspect import are_finite, bad_gradients, parameters_of
 _FINITE_STEPS = ("Adam", "AdamW", "NAdam", "Adamax", "RMSprop", "Adagrad", "SGD")
 
 
+_LITTLE = 1e30
+
+
 class Known(NamedTuple):
     """What is known of the training when its weights are asked for."""
 
@@ -104,10 +107,19 @@ def _steps_finite(optimizer: Any, parameter: Any) -> bool:
         and kind.__name__ in _FINITE_STEPS
         and parameter.dtype in (torch.float32, torch.float64)
         and parameter.dim() > 0
-        and bool(kept)
+        and (bool(kept) or _adds_little(optimizer, parameter))
         and are_finite(kept)
         and not setting_of(optimizer, parameter)
     )
+
+
+def _adds_little(optimizer: Any, parameter: Any) -> bool:
+    """SGD without momentum, whose gradient is still there: what it adds cannot overflow."""
+    gradient = parameter.grad
+    if type(optimizer).__name__ != "SGD" or gradient is None or gradient.is_sparse or not gradient.numel():
+        return False
+    rates = [float(group["lr"]) for group in optimizer.param_groups]
+    return float(gradient.detach().abs().max()) * max(rates) < _LITTLE
 
 
 def since_start(module: Any, name: str, known: Known) -> dict[str, Any]:
@@ -183,6 +195,9 @@ def of_update(
         }
     others = _others(bad)
     facts = {**name_of(bad[0], modules), **others, **setting_of(optimizer, bad[0])}
+    if "setting" not in facts and _steps_finite(optimizer, bad[0]):
+        by = written.weights("step", facts.get("name", ""))
+        return bad, {"what": what, "kind": "weights", "written": "first", **facts, **by}
     if "setting" not in facts:
         facts |= stepped.of_step(optimizer, bad, loss)
     return bad, {"what": what, "kind": "optimizer", "gradients_finite": True, **facts}

@@ -498,3 +498,35 @@ def test_weights_that_no_optimizer_has_at_a_fault(watch):
     assert (seen["kind"], seen["written"], seen["name"]) == ("weights", "first", "weight")
     assert line_of(seen) == "nn.utils.vector_to_parameters(written, parameters)"
     assert watch.facts() is seen
+
+
+class Sharpness:
+    """A perturbation of the weights by their gradients, as long as these are not all 0."""
+
+    def __init__(self, model, optimizer):
+        self.params, self.optimizer = list(model.parameters()), optimizer
+
+    def ascend(self):
+        norm = torch.stack([p.grad.norm() for p in self.params]).norm()
+        with torch.no_grad():
+            for p in self.params:
+                p.add_(p.grad * (0.05 / norm))
+
+    def descend(self):
+        self.optimizer.step()
+        self.optimizer.zero_grad()
+
+
+def test_weights_that_are_broken_between_two_losses_that_hide_it(watch):
+    """The hinge of NaN is 0, and so is its gradient: the step itself has broken nothing."""
+    model = nn.Linear(3, 2)
+    sharpness = Sharpness(model, torch.optim.SGD(model.parameters(), lr=5.0))
+    targets = torch.zeros(len(ONES), dtype=torch.long)
+    for _ in range(3):
+        nn.functional.multi_margin_loss(model(ONES), targets).backward()
+        sharpness.ascend()
+        nn.functional.multi_margin_loss(model(ONES), targets).backward()
+        sharpness.descend()
+    seen = watch.verdict()
+    assert (seen["kind"], seen["step"], seen["written"]) == ("weights", 2, "first")
+    assert line_of(seen) == "p.add_(p.grad * (0.05 / norm))"

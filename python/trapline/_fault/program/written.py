@@ -42,9 +42,11 @@ def weights(since: str, name: str = "") -> dict[str, Any]:
         else:  # the loop comes round to the line that runs
             loop = _loop_around(tree, now)
             steps = _calls_of(loop, "step")
-            if loop is None or not steps:
+            if loop is None or not (steps or since == "step"):
                 continue
-            is_there = partial(_is_in_turn, loop, min(steps) if since == "step" else now - 1, now)
+            # Where a function takes the step, this turn of the loop is what is known to come after it.
+            first = min(steps, default=loop.end_lineno) if since == "step" else now - 1
+            is_there = partial(_is_in_turn, loop, first, now)
         leaf = name.rpartition(".")[2]
         found = _only(frame, is_there, partial(_writes_named, leaf)) if leaf else {}
         found = found or _only(frame, is_there, _writes_weight)
