@@ -219,8 +219,8 @@ std::string watch_text(const WatchFact& watch) {
   // A sample says more.
   if (!watch.part.empty() && !at.op.empty() && !(watch.sample && !watch.sample->likely) &&
       watch.part_bad < watch.part_total)
-    text +=
-        fmt::format(", at [{}] ({} of {})", fmt::join(watch.part, ", "), watch.part_bad, watch.part_total);
+    text += fmt::format(", at [{}] of what it made ({} of {})", fmt::join(watch.part, ", "), watch.part_bad,
+                        watch.part_total);
   return text;
 }
 

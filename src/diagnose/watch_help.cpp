@@ -36,8 +36,12 @@ std::string own_text(const std::string& op, const std::string& given) {
       op, given);
 }
 
-// "torch.stack([b[1] for b in batch])"
+// "torch.stack([b[1] for b in batch])"; not "torch.tensor(total / counts)", which makes numbers of its own.
 bool puts_together(std::string_view text) {
+  constexpr std::array kMakes{" / ", "** ", "log", "sqrt("};
+  if (std::ranges::any_of(kMakes,
+                          [&](std::string_view by) { return text.find(by) != std::string_view::npos; }))
+    return false;
   constexpr std::array kCalls{"torch.stack(", "torch.cat(",         "torch.tensor(", "torch.as_tensor(",
                               "np.stack(",    "np.concatenate(",    "np.array(",     "torch.from_numpy(",
                               "numpy.stack(", "numpy.concatenate(", "torch.concat("};
@@ -240,9 +244,10 @@ std::string look_text(const WatchFact& watch) {
                        at.unit, at.step);
   if (at.kind == "state")
     return "the gradients are so large that their squares overflow, and the weight hardly changes from then "
-           "on: look "
-           "for a fill value in the data (1e20, 9.97e36); clip the gradients, and begin again with a new "
-           "optimizer";
+           "on: "
+           "find what is so large, a fill value in the data (1e20, 9.97e36) or numbers that grow from step "
+           "to "
+           "step; then begin again with a new optimizer, as this one keeps the infinity";
   if (at.kind == "optimizer" && !watch.scheduler.empty())
     return fmt::format(
         "{}: {} gave it: look at what that computes of this step (one beyond its last, a power of a number "

@@ -86,6 +86,8 @@ TEST(Watch, WhatComputedTheFactor) {
       advises(watch, "`gain` is not finite: look at `gain = (r - r.mean()) / r.std()`: a division by 0"));
   watch["computed"] = {{"name", "gain"}, {"text", "torch.stack([b[1] for b in batch])"}, {"line", 12}};
   EXPECT_TRUE(advises(watch, "only puts together what was so before: look at what made the parts"));
+  watch["computed"]["text"] = "torch.tensor(total / (len(NAMES) * counts), dtype=torch.float32)";
+  EXPECT_FALSE(advises(watch, "only puts together")) << "the division is its own";
   watch["computed"] = {{"name", "gain"}};
   EXPECT_TRUE(advises(watch, "`gain` is not finite: look at where it is computed: a division by 0"));
   watch["op"] = "nll_loss";  // weighted by numbers that are not finite, which is no empty mean
@@ -147,11 +149,11 @@ TEST(Watch, WhereInTheResult) {
                 {"unit", "step"}, {"op", "log"},    {"looked", true}};
   watch["part"] = {{"index", {0, 2}}, {"bad", 1}, {"total", 6}};
   const auto summary = [&] { return diagnose_watch({{"kind", "watch"}, {"watch", watch}})->summary; };
-  EXPECT_TRUE(summary().ends_with("in the loss, by `log`, at [0, 2] (1 of 6)")) << summary();
+  EXPECT_TRUE(summary().ends_with("in the loss, by `log`, at [0, 2] of what it made (1 of 6)")) << summary();
   watch["sample"] = {{"dataset_index", 4}, {"batch", 0}};
   EXPECT_TRUE(summary().ends_with("in the loss, by `log`")) << "a sample says more: " << summary();
   watch["sample"]["likely"] = true;
-  EXPECT_TRUE(summary().ends_with("at [0, 2] (1 of 6)")) << summary();
+  EXPECT_TRUE(summary().ends_with("at [0, 2] of what it made (1 of 6)")) << summary();
 }
 
 TEST(Watch, WhatLoadStateDictHasPutInPlace) {
