@@ -222,7 +222,7 @@ def test_labels_and_ids_against_a_model(sound: Callable[[str], Path], tmp_path: 
     assert finding["fix"] == [
         "if there are meant to be more than 4 classes: change `classifier` to Linear(in_features=32, "
         "out_features=5): labels go to 4 in the whole data set (41 labels)",
-        "if not, correct the data: 1 of 41 is outside [0, 4)",
+        "if not, correct the labels: 1 of 41 is outside [0, 4)",
     ]
     ids = tmp_path / "ids.jsonl"
     ids.write_text(json.dumps({"input_ids": [1] * 65}) + "\n" + json.dumps({"input_ids": [119, 120]}) + "\n")
