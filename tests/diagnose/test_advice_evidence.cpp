@@ -144,7 +144,7 @@ TEST(AdviceEvidence, LabelsOfNoRecordAreNotCorrectedInTheData) {
   const Finding found = diagnose(facts);
   EXPECT_TRUE(says(found, "if not, look at where `labels` is made: 6 of 1536 are outside [0, 4)"))
       << all(found);
-  EXPECT_FALSE(says(found, "correct the data")) << all(found);
+  EXPECT_FALSE(says(found, "correct the labels")) << all(found);
   EXPECT_FALSE(says(found, "if they are positions")) << all(found);
   facts["sample"] = {{"dataset_index", 3}};
   EXPECT_TRUE(says(diagnose(facts), "if not, correct the labels")) << all(diagnose(facts));

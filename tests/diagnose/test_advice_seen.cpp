@@ -59,7 +59,7 @@ TEST(AdviceSeen, LabelsOfCallsAreTheLastOnes) {
   const Finding finding = diagnose(facts_of("nll_loss_forward.target", 12, 12,
                                             {{"seen", seen}, {"layer", layer("head", "out_features", 12)}}));
   EXPECT_TRUE(says(finding, "12 is the highest of the last 80 labels seen")) << all(finding);
-  EXPECT_FALSE(says(finding, "count from 1")) << "a 0 is in this call" << all(finding);
+  EXPECT_FALSE(says(finding, "counted from 1")) << "a 0 is in this call" << all(finding);
 }
 
 TEST(AdviceSeen, SoFewIdsWithoutAZeroDoNotCountFromOne) {

@@ -192,7 +192,7 @@ TEST(AdviceTrue, LabelsThatTheProgramMakesAreNoFiles) {
   EXPECT_TRUE(says(diagnose(labels), "if not, correct the labels")) << all(diagnose(labels));
   labels["sample"] = {{"batch", 13}, {"by", "hand"}, {"one_of", {1, 2}}, {"of", 2}};
   EXPECT_TRUE(says(diagnose(labels), "if not, look at where `label` is computed")) << all(diagnose(labels));
-  EXPECT_FALSE(says(diagnose(labels), "count from 1")) << all(diagnose(labels));
+  EXPECT_FALSE(says(diagnose(labels), "counted from 1")) << all(diagnose(labels));
 }
 
 }  // namespace

@@ -20,7 +20,7 @@ from trapline._watch.suspect import are_finite, bad_gradients, parameters_of
 _FINITE_STEPS = ("Adam", "AdamW", "NAdam", "Adamax", "RMSprop", "Adagrad", "SGD")
 
 
-_LITTLE = 1e30
+_LITTLE = 1e30  # that a weight of float32 may be changed by and not overflow
 
 
 class Known(NamedTuple):

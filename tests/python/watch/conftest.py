@@ -18,6 +18,17 @@ def watch(monkeypatch):
 
 
 @pytest.fixture
+def watch_that_looks():
+    """As it is in a program."""
+    pytest.importorskip("torch")
+    from trapline._watch import light
+
+    light.install()
+    yield light
+    light.uninstall()
+
+
+@pytest.fixture
 def watch_with_batches():
     """As it is in a program, with the batches that the loader gave."""
     pytest.importorskip("torch")
