@@ -172,7 +172,8 @@ TEST(AdviceHarm, AValueMayBeWrongInsteadOfTheSize) {
   const Finding finding = diagnose(facts_of("embedding.indices", 47, 40, trained));
   EXPECT_EQ(finding.fix.at(0), "look at where the ids are computed: 6 of 16 are outside [0, 40)");
   EXPECT_EQ(finding.fix.at(1),
-            "if there are meant to be more than 40 ids: create Net of somelib so that `entities` has as many "
+            "if there are meant to be more than 40 ids, and these are not of an older or another numbering: "
+            "create Net of somelib so that `entities` has as many "
             "rows as there are ids where they are made (53 at least: 52 is the highest of 16 ids seen)");
   // One value far beyond in the whole data set is no count of classes.
   const Finding stray =

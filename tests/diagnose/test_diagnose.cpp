@@ -113,7 +113,8 @@ TEST(DiagnoseId, GarbageElsewhereIsNoSize) {
   const Finding finding = diagnose(facts);
   ASSERT_FALSE(finding.fix.empty());
   EXPECT_EQ(finding.fix.back(),
-            "if there are meant to be more than 5000 ids: give `words` more rows than 5000: as many as the "
+            "if there are meant to be more than 5000 ids, and these are not of an older or another "
+            "vocabulary: give `words` more rows than 5000: as many as the "
             "vocabulary is long (5001 at least: 5000 is the highest of 32 ids seen)");
   ASSERT_TRUE(finding.layer.has_value());
   EXPECT_FALSE(finding.layer->needed) << "one batch is no count";

@@ -183,15 +183,10 @@ std::string ViolationWriter::where_made(std::string_view also) const {
   const MadeAt& at = facts.made.back();
   if (at.text == facts.library.setting) return fmt::format(" ({})", file_and_line(at.file, at.line));
   const std::string where = file_and_line(at.file, at.line);
-  // Several of one id, which is the size: what makes it may read the same number.
+  // Several of one id, which is the size: what makes them may read the same number, which would move with it.
   if (!is_class() && at.read_line == 0 && facts.made.size() > 1 && facts.scan.bad > 1 && hi() > 1 &&
-      only(hi()) && !need().exact) {
-    const MadeAt& own = facts.made.front();
-    return fmt::format(
-        ", by one of its own in `{}` ({}): {} may be made of `{}` ({}) as well, and would grow "
-        "with it",
-        own.text, file_and_line(own.file, own.line), hi(), at.text, where);
-  }
+      only(hi()) && !need().exact)
+    return {};
   if (at.read_line == 0) {
     // No list was counted: a number that makes the ids, too, would move with them and help nobody.
     const bool literal = at.text.find_first_not_of("0123456789") == std::string::npos;
@@ -409,8 +404,12 @@ std::string ViolationWriter::if_meant() const {
                        : kind == "id"    ? "ids"
                        : kind == "value" ? "values"
                                          : "elements";
-  const bool used = facts.no_grad && noun() == "id" && !facts.library.fixed();
-  return fmt::format("if there are meant to be more than {} {}{}: ", hi(), things,
+  const bool used = facts.no_grad && kind == "id" && !facts.library.fixed();
+  const std::string own =  // they may be left over from a list that was longer, as well
+      kind == "id" ? fmt::format(", and these are not of an older or another {}",
+                                 is_token_table() ? "vocabulary" : "numbering")
+                   : std::string();
+  return fmt::format("if there are meant to be more than {} {}{}{}: ", hi(), things, own,
                      used ? ", and the model is trained anew" : "");
 }
 

@@ -129,6 +129,24 @@ def test_the_longest_of_records_that_the_program_tokenizes():
     assert found["likely"] is True and found["by"] == "length"
 
 
+@pytest.mark.parametrize("bad_rows, row, by", [([2], 2, "row"), ([1, 2], 1, None), ([0, 1, 3], None, None)])
+def test_a_row_is_bad_alone_only_where_no_other_is(bad_rows, row, by):
+    tickets = [{"id": at} for at in range(20)]
+
+    def reply(batch):
+        ids = torch.ones(4, 6, dtype=torch.long)
+        ids[bad_rows, 3] = 60
+        assert len(batch) == len(ids)
+        violation = make_violation("embedding.indices", ids, 0, 50, {"indices": ids}, frames=[])
+        return which.sample_of(violation, None, False, [])
+
+    found = reply(tickets[5:9])
+    if row is None:  # most are bad: none is to blame
+        assert found is None or "dataset_index" not in found
+    else:
+        assert (found["dataset_index"], found["row"], found.get("by")) == (5 + row, row, by)
+
+
 def test_single_words_are_no_texts_of_the_programs():
     words = [f"w{n}" for n in range(20)]
 

@@ -95,7 +95,7 @@ def _of_record(row: int, rows: int, by: str, frames: Optional[list[FrameType]]) 
                 at = [position for position, record in enumerate(whole) if record is value[row]]
                 if len(whole) > rows and len(at) == 1:
                     sample = records.sample(name, whole, len(whole), at[0], row, likely=True)
-                    return {**sample, "by": by or "row"}
+                    return {**sample, "by": by} if by else sample
     return None
 
 

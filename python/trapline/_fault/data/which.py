@@ -93,7 +93,10 @@ def _at_least(violation: dict[str, Any], predicate: Any) -> Any:
         or (violation.get("no_grad") and values.is_newest(tensor, scan, predicate))
     ):
         return found
-    found = strings.sample_facts(tensor, scan, offsets) or only.sample_facts(tensor, scan)
+    found = blame.blamed(strings.sample_facts(tensor, scan, offsets), violation, predicate)
+    if found and "likely" in found and rows_of.only_bad_row(tensor, scan, predicate) == found.get("row"):
+        found["by"] = "row"
+    found = found or only.sample_facts(tensor, scan)
     found = found or rows_of.of_records(tensor, scan, predicate)
     found = found or rows_of.cut_by_hand(tensor, scan, predicate) or rows_of.selected(tensor, scan, predicate)
     return found or at_work.sample_facts([tensor], "") or rows_of.at_in_loop(scan)
