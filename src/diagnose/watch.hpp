@@ -78,6 +78,9 @@ struct WatchFact {
   std::vector<TrainingStep> last_steps{};
   std::string spoilt{};  // "Inf": of an output, the batch holds such a number, as the first of all
   std::vector<Warned> warned{};
+  std::string fetched_op{}, fetched_numpy{};  // of data: what made it, when the sample was made once more
+  std::vector<std::int64_t> rows_first{}, rows_place{};  // of a data set's array: those that are not finite
+  std::int64_t rows_bad = 0, rows_total = 0;
   std::vector<std::int64_t> part{};  // the first place of the operation's result that is not finite
   std::int64_t part_bad = 0, part_total = 0;
   std::optional<Variable> element{};  // of the data, by the program's name: "x[3, 12]"

@@ -105,6 +105,25 @@ std::string domain_help(const WatchFact& watch, const std::string& op) {
   return fmt::format("`{}`{}: {}", op, given, domain->advice);
 }
 
+// Of a data set's own arithmetic: it was asked for the sample once more.
+std::string fetched_help(const WatchFact& watch) {
+  if (!watch.fetched_numpy.empty()) {
+    const bool zero = watch.fetched_numpy.starts_with("divide");
+    const bool invalid = watch.fetched_numpy.starts_with("invalid");
+    return fmt::format(
+        "when that sample is made once more, NumPy meets an `{}` in this line{}: look at what goes in there, "
+        "and mend it or leave the sample out",
+        watch.fetched_numpy,
+        zero      ? " (a division by 0, the log of 0)"
+        : invalid ? " (0/0, the log or root of a negative number)"
+                  : "");
+  }
+  const Domain* domain = domain_of(watch.fetched_op);
+  const std::string made =
+      fmt::format("`{}` in this line is given finite numbers of that sample", watch.fetched_op);
+  return domain == nullptr ? made + ": look at these" : fmt::format("{}: {}", made, domain->advice);
+}
+
 std::string derivative_help(const WatchFact& watch) {
   const WatchSeen& at = watch.inf_before ? *watch.inf_before : watch.first;
   const std::string& op = at.op;
@@ -157,6 +176,21 @@ std::string derivative_help(const WatchFact& watch) {
 
 }  // namespace
 
+std::string rows_text(const WatchFact& watch) {
+  if (watch.rows_bad < 2) return {};
+  const std::string how_many =
+      fmt::format("{} of the {} rows of that data set hold such numbers", watch.rows_bad, watch.rows_total);
+  if (2 * watch.rows_bad > watch.rows_total)
+    return watch.rows_place.empty()
+               ? how_many + ": look at how all of them are made"
+               : fmt::format(
+                     "{}, all at [{}] of a row: look at how that column is made (a constant one has a "
+                     "deviation of 0)",
+                     how_many, fmt::join(watch.rows_place, ", "));
+  const bool more = watch.rows_bad > static_cast<std::int64_t>(watch.rows_first.size());
+  return fmt::format("{}: {}{}", how_many, fmt::join(watch.rows_first, ", "), more ? ", ..." : "");
+}
+
 std::string look_text(const WatchFact& watch) {
   const WatchSeen& at = watch.inf_before ? *watch.inf_before : watch.first;
   if (at.given && at.by_hand)
@@ -178,6 +212,7 @@ std::string look_text(const WatchFact& watch) {
         "where() "
         "around log) and at the loss scale; `--watch nan` looks at every layer",
         at.unit, at.step);
+  if (!watch.fetched_op.empty() || !watch.fetched_numpy.empty()) return fetched_help(watch);
   if (!watch.looked && at.kind == "input")
     return fmt::format(
         "look at what is computed before {}, and from what: log, division or sqrt of the data, exp",

@@ -22,4 +22,7 @@ bool has_unseen_gradients(const WatchFact& watch);
 // The first thing to do.
 std::string look_text(const WatchFact& watch);
 
+// "3 of the 400 rows of that data set hold such numbers: 4, 71, 302"; empty: one, or nobody knows.
+std::string rows_text(const WatchFact& watch);
+
 }  // namespace trapline::diagnose

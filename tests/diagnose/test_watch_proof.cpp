@@ -195,6 +195,38 @@ TEST(Watch, TheElementOfTheDataByItsName) {
   EXPECT_EQ(summary().find("batch"), std::string::npos);
 }
 
+TEST(Watch, WhatADataSetMadeWhenItWasAskedAgain) {
+  json watch = {{"what", "nan"}, {"kind", "input"}, {"step", 7}, {"unit", "step"}};
+  watch["sample"] = {{"dataset_index", 37}};
+  watch["fetched"] = {{"op", "div"}};
+  EXPECT_TRUE(
+      advises(watch, "`div` in this line is given finite numbers of that sample: find why its divisor"));
+  EXPECT_FALSE(advises(watch, "mend them, or leave them out"));
+  watch["fetched"] = {{"numpy", "invalid value"}};
+  EXPECT_TRUE(
+      advises(watch, "NumPy meets an `invalid value` in this line (0/0, the log or root of a negative"));
+  watch["fetched"] = {{"numpy", "overflow"}};
+  EXPECT_TRUE(advises(watch, "NumPy meets an `overflow` in this line: look at what goes in there"));
+}
+
+TEST(Watch, HowManyRowsOfTheDataSet) {
+  json watch = {{"what", "nan"}, {"kind", "input"}, {"step", 7}, {"unit", "step"}};
+  watch["sample"] = {{"dataset_index", 37}};
+  watch["rows"] = {{"bad", 1}, {"total", 400}, {"first", {37}}, {"place", {3}}};
+  EXPECT_FALSE(advises(watch, "hold such numbers"));
+  watch["rows"] = {{"bad", 2}, {"total", 400}, {"first", {37, 41}}, {"place", {3}}};
+  EXPECT_TRUE(advises(watch, "2 of the 400 rows of that data set hold such numbers: 37, 41"));
+  EXPECT_TRUE(advises(watch, "mend them, or leave them out"));
+  EXPECT_TRUE(diagnose_watch({{"kind", "watch"}, {"watch", watch}})->sample.has_value());
+  watch["rows"]["bad"] = 201;
+  EXPECT_TRUE(
+      advises(watch, "201 of the 400 rows of that data set hold such numbers, all at [3] of a row: look"));
+  EXPECT_FALSE(advises(watch, "leave them out"));
+  EXPECT_FALSE(diagnose_watch({{"kind", "watch"}, {"watch", watch}})->sample.has_value());
+  watch["rows"].erase("place");
+  EXPECT_TRUE(advises(watch, "hold such numbers: look at how all of them are made"));
+}
+
 TEST(Watch, ABufferIsNoWeight) {
   json watch = {{"what", "nan"},  {"kind", "weights"}, {"step", 7},
                 {"unit", "step"}, {"name", "queue"},   {"buffer", true}};

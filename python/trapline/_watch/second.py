@@ -9,11 +9,12 @@ from typing import Any, Callable, Optional
 from trapline._fault.data import cut
 from trapline._fault.program import warned
 from trapline._library.say import debug
-from trapline._watch import candidates, place, weights
+from trapline._watch import candidates, place, sampled_again, weights
 from trapline._watch.flow import tensors
 from trapline._watch.suspect import Suspect, parameters_of
 
 _MAX_PLACES = 3  # times that it is tried: a program may leave out bad steps for ever
+_OF_DATA = ("input", "target")
 _MAX_RETURNED = 8  # times that are not counted, as nothing came of it
 
 
@@ -64,6 +65,9 @@ class Second:
             try:
                 with self.running():
                     found = look()
+                    whose = found.get("sample") or {}
+                    if found["kind"] in _OF_DATA and "dataset_index" in whose and "origin" not in found:
+                        found |= sampled_again.made()
             except Exception as error:
                 debug(f"watch: {error!r}")
         at = light.steps.at(light.backwards)
@@ -74,7 +78,7 @@ class Second:
         out = {"what": what, **at, **found}
         if "inf_before" in found:
             out["inf_before"] = {**found["inf_before"], **at}
-        if _may_be_numpys(out):
+        if _may_be_numpys(out) and "fetched" not in out:
             places = warned.of_not_finite(only_inf=out["what"] == "inf")
             out |= {"warned": places} if places else {}
         out |= light.ring.told(at["step"], light.loss, light.norm)

@@ -6,11 +6,13 @@ from typing import Any, Optional
 
 from trapline._fault.data import batches, cut, samples
 from trapline._fault.data.match import Match
-from trapline._fault.data.values import unravel
-from trapline._fault.program import arisen, names, scope
+from trapline._fault.data.values import MAX_ELEMENTS, unravel
+from trapline._fault.program import arisen, holders, names, scope
 
 _BATCHES = 16  # the newest, and those that it is compared with
 _LEAST = 3  # of these
+_NAMED = 8
+_FEW = 16
 
 
 def sample(like: Any = None) -> dict[str, Any]:
@@ -19,7 +21,47 @@ def sample(like: Any = None) -> dict[str, Any]:
     if located is None:
         return {}
     told = samples.sample_facts(located)
-    return {"sample": told, **(_element(located) or _of_array(located, told or {}))}
+    element = _element(located) or _of_array(located, told or {})
+    return {"sample": told, **element, **_others(located, told or {})}
+
+
+def _others(located: samples.Located, told: dict[str, Any]) -> dict[str, Any]:
+    """`rows`: how many of the data set's own array are not finite, the first of them, and the one `place` of
+    a row that all have it in."""
+    data, row = located.batch.loader.data_set(), told.get("row")
+    indices = located.batch.indices
+    if (
+        data is None
+        or not isinstance(row, int)
+        or not isinstance(indices, (list, tuple))
+        or row >= len(indices)
+    ):
+        return {}
+    own = located.tensor.detach()[row]
+    for array in _arrays(data):
+        if array.shape[1:] != own.shape or not isinstance(indices[row], int) or indices[row] >= len(array):
+            continue
+        if not _are_equal(array[indices[row]], own):
+            continue
+        bad = ~array.isfinite()
+        rows = bad.reshape(len(array), -1).any(1).nonzero().reshape(-1).tolist()
+        places = bad.any(0).nonzero().tolist()
+        one = {"place": places[0]} if len(places) == 1 and own.dim() else {}
+        return {"rows": {"bad": len(rows), "total": len(array), "first": rows[:_NAMED], **one}}
+    return {}
+
+
+def _arrays(data: Any) -> list[Any]:
+    """Of a row for each sample, which the data set itself holds."""
+    held = list(scope.members(data).values())
+    held += [one for many in held if type(many) in (list, tuple) and len(many) < _FEW for one in many]
+    found = [holders.as_tensor(one, MAX_ELEMENTS) for one in held if holders.is_array(one)]
+    return [one for one in found if one is not None and one.dim() and one.dtype.is_floating_point]
+
+
+def _are_equal(one: Any, other: Any) -> bool:
+    one, other = one.double(), other.double()
+    return bool(((one == other) | (one.isnan() & other.isnan())).all())
 
 
 def _of_array(located: samples.Located, told: dict[str, Any]) -> dict[str, Any]:

@@ -297,6 +297,16 @@ std::optional<WatchFact> read_watch(const json& facts) {
     watch.part_bad = integer(*part, "bad").value_or(0);
     watch.part_total = integer(*part, "total").value_or(0);
   }
+  if (const json* fetched = object_member(*object, "fetched")) {
+    watch.fetched_op = text(*fetched, "op");
+    watch.fetched_numpy = text(*fetched, "numpy");
+  }
+  if (const json* rows = object_member(*object, "rows")) {
+    watch.rows_bad = integer(*rows, "bad").value_or(0);
+    watch.rows_total = integer(*rows, "total").value_or(0);
+    watch.rows_first = integers(*rows, "first");
+    watch.rows_place = integers(*rows, "place");
+  }
   watch.element = read_variable(*object, "element");
   if (watch.element) watch.element_nan = text(*object_member(*object, "element"), "value") == "nan";
   watch.later = boolean(*object, "later").value_or(false);
