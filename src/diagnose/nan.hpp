@@ -5,8 +5,10 @@
 #include <cstdint>
 #include <optional>
 #include <string>
+#include <vector>
 
 #include "core/finding.hpp"
+#include "diagnose/warned.hpp"
 
 namespace trapline::diagnose {
 
@@ -33,6 +35,7 @@ struct NanFact {
   std::int64_t losses = 0;       // how many it has kept
   std::string situation;         // "generation", "policy", "training", "inference"; empty: not known
   bool trains = true;            // the process holds an optimizer, as far as that was looked for
+  std::vector<Warned> warned{};  // lines of the program's that have made such numbers, one or two
   std::string command;           // how the program was started; empty: not known, or the watch is on
 };
 

@@ -65,6 +65,10 @@ constexpr std::string_view kOverflow =
 constexpr std::string_view kBeyondOne =
     "find why a number beyond -1..1 goes into it: where only rounding takes it there, clamp it a little "
     "inside of them (at 1 and -1 its derivative is infinite); elsewhere a clamp hides that";
+constexpr std::string_view kPoles =
+    "it is infinite at 0 and at negative whole numbers: find why such a number goes into it (a rate or a "
+    "count that is exactly 0, a softplus that has underflowed)";
+constexpr std::string_view kProducts = "a sum of products overflowed: look at the size of both matrices";
 constexpr std::array kDomains{
     Domain{"log", kLog},
     Domain{"log2", kLog},
@@ -101,7 +105,20 @@ constexpr std::array kDomains{
     Domain{"cosh", kOverflow},
     Domain{"sinh", kOverflow},
     Domain{"exp2", kOverflow},
+    Domain{"lgamma", kPoles},
+    Domain{"digamma", kPoles},
+    Domain{"erfinv",
+           "find why a number outside -1..1, or 1 or -1 itself, goes into it: where only rounding takes it "
+           "there, clamp it between them, without these; elsewhere a clamp hides that"},
+    Domain{"i0", kOverflow},
+    Domain{"mean", "of no elements it is NaN (an empty mask, an empty group); else its sum overflowed"},
+    Domain{"square", "it overflowed: look at the size of what is squared"},
+    Domain{"mm", kProducts},
+    Domain{"addmm", kProducts},
+    Domain{"bmm", kProducts},
+    Domain{"baddbmm", kProducts},
     Domain{"prod", "it overflowed: sum logarithms instead"},
+    Domain{"cumprod", "it overflowed: take torch.cumsum of logarithms instead"},
     Domain{"sum",
            "it overflowed: a sum of exponentials wants its largest taken off first, as torch.logsumexp does"},
     Domain{"mse_loss",

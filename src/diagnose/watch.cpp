@@ -89,15 +89,6 @@ std::string weights_text(const WatchSeen& seen, const char* unnamed) {
   return fmt::format("{} and {} other{}", name, seen.others, seen.others == 1 ? "" : "s");
 }
 
-// "NumPy warned at env.py:20 of `divide by zero encountered in log`, in `gain = np.log(power)`: ..."
-std::string warned_text(const Warned& warned) {
-  const std::string code = stripped(warned.frame.code);
-  return fmt::format("{} warned at {} of `{}`{}: look at what was given there",
-                     warned.text.find("():") == std::string::npos ? "NumPy" : "PyTorch",
-                     file_and_line(warned.frame), warned.text.substr(0, warned.text.find(". ")),
-                     code.empty() ? "" : fmt::format(", in `{}`", code));
-}
-
 }  // namespace
 
 std::string written_after(const WatchSeen& seen) {

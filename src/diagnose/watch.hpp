@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "core/finding.hpp"
+#include "diagnose/warned.hpp"
 
 namespace trapline::diagnose {
 
@@ -31,12 +32,6 @@ struct WatchSeen {
   // "backward", "loss" (of the step before), "forward" (before the module's own); "first": it was written
   // besides the steps, some time since the first.
   std::string written{};
-};
-
-// Where NumPy, or PyTorch, warned that it had made such numbers.
-struct Warned {
-  Frame frame;
-  std::string text;  // "divide by zero encountered in log"
 };
 
 struct WatchFact {
@@ -72,7 +67,8 @@ struct WatchFact {
   double site_value = 0;
   std::optional<MadeAt> divides{};  // the only division of the function that writes the weights
   std::optional<MadeAt>
-      factor_before{};  // and what that was made of, where a statement or function before it did
+      factor_before{};      // and what that was made of, where a statement or function before it did
+  std::string factor_by{};  // the operation that made these others of finite numbers
   std::string factor_name{}, factor_text{};  // the variable that holds these: "gain", and what computed it
   std::vector<std::string> made_with{};      // operations of the loss, nearest to it first
   std::vector<TrainingStep> last_steps{};

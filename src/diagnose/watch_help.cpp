@@ -97,6 +97,7 @@ std::string domain_help(const WatchFact& watch, const std::string& op) {
     return "`mul`: 0 times an infinity: look at which of its two factors is infinite (the logarithm of 0, a "
            "mask)";
   const Domain* domain = domain_of(op);
+  if (op.ends_with("mm") && !watch.finite_before) return {};  // 0 times an infinity is another thing
   if (domain == nullptr || (watch.first.kind == "output" && !watch.finite_before && !domain->of_any)) {
     return {};
   }
@@ -330,6 +331,8 @@ std::string look_text(const WatchFact& watch) {
     return fmt::format("look at the loss of {} {}: targets that are not finite, log(0), 0/0 or an empty mean",
                        at.unit, at.step);
   }
+  if (const Domain* makes = domain_of(watch.factor_by); watch.factor && makes != nullptr)
+    return fmt::format("`{}` made that of finite numbers in this line: {}", watch.factor_by, makes->advice);
   if (at.kind == "loss" && watch.factor && puts_together(watch.factor_text))
     return fmt::format(
         "`{0}` is not finite, and `{1}` only puts together what was so before: look at what made the parts "

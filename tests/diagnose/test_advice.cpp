@@ -64,8 +64,7 @@ TEST(AdviceHarm, PaddingIsNeverCountedFromTheEnd) {
     EXPECT_FALSE(says(finding, "torch.where")) << all(finding);
   }
   const Finding mixed = diagnose(facts_of("gather.index", -3, 7, {{"values", {{-3, 1}, {-2, 2}}}}));
-  EXPECT_TRUE(says(mixed, "see whether these count from the end of something, or lack an offset"))
-      << all(mixed);
+  EXPECT_TRUE(says(mixed, "see whether these count from the end of something, lack an offset")) << all(mixed);
   EXPECT_FALSE(says(mixed, "index + 7")) << "of relative positions that would be another place";
 }
 

@@ -197,5 +197,83 @@ TEST(AdviceTrue, LabelsThatTheProgramMakesAreNoFiles) {
   EXPECT_FALSE(says(diagnose(labels), "counted from 1")) << all(diagnose(labels));
 }
 
+// -1 ends a row of labels: what fills it up was counted with them.
+TEST(AdviceTrue, LabelsOfARowThatIsFilledUpAreNotCounted) {
+  const json facts = facts_of(
+      "multilabel_margin_loss_forward.target", 10, 10,
+      {{"layer", layer("head", "out_features", 10)}, {"scan", {{"total", 1000}, {"min", -1}, {"max", 10}}}});
+  EXPECT_TRUE(says(diagnose(facts), "10 is the highest of the labels seen")) << all(diagnose(facts));
+  EXPECT_FALSE(says(diagnose(facts), "1000 labels")) << all(diagnose(facts));
+}
+
+// 2 is taken off: -1 was a 1, and no mark.
+TEST(AdviceTrue, ANumberThatIsTakenOffLabelsMakesNoMark) {
+  json facts =
+      facts_of("nll_loss_forward.target", -1, 2, {{"scan", {{"total", 24}, {"min", -1}, {"max", 1}}}});
+  facts["op"] = "cross_entropy";
+  EXPECT_TRUE(says(diagnose(facts), "ignore_index=-1")) << all(diagnose(facts));
+  facts["taken_off"] = {
+      {"text", "labels = events[:, -1] - 2"}, {"file", "/a/d.py"}, {"line", 38}, {"number", 2}};
+  const Finding found = diagnose(facts);
+  EXPECT_TRUE(found.summary.ends_with("; `labels = events[:, -1] - 2` makes -1 of 1")) << found.summary;
+  EXPECT_TRUE(says(found, "look at `labels = events[:, -1] - 2` (d.py:38): where it was 1 before"))
+      << all(found);
+  EXPECT_FALSE(says(found, "ignore")) << all(found);
+  facts["taken_off"]["number"] = 1;  // 0 may be what is not labelled
+  EXPECT_FALSE(says(diagnose(facts), "makes -1 of")) << all(diagnose(facts));
+}
+
+// Padding goes on to the end of its row.
+TEST(AdviceTrue, ALookUpAmongTheIdsOfARowIsNoPadding) {
+  json facts = facts_of("embedding.indices", -1, 59, {{"args", {{"padding_idx", 0}}}});
+  facts["tensor"]["shape"] = {20, 16};
+  facts["scan"]["total"] = 320;
+  facts["scan"]["first"] = 41;  // [2, 9]
+  EXPECT_FALSE(says(diagnose(facts), "padding")) << all(diagnose(facts));
+  EXPECT_FALSE(says(diagnose(facts), "not to count")) << all(diagnose(facts));
+  EXPECT_TRUE(says(diagnose(facts), "-1 is what a look-up gives that found nothing")) << all(diagnose(facts));
+  facts["scan"]["first"] = 47;  // the last of its row
+  EXPECT_TRUE(says(diagnose(facts), "if -1 marks padding")) << all(diagnose(facts));
+}
+
+TEST(AdviceTrue, LowerNumbersThanMinusOneAreNoMarks) {
+  json facts =
+      facts_of("index_select.index", -1, 16, {{"scan", {{"bad", 225}, {"total", 1024}, {"min", -8}}}});
+  facts["values"] = json::array({json::array({-1, 30}), json::array({-8, 30})});
+  EXPECT_FALSE(says(diagnose(facts), "found nothing")) << all(diagnose(facts));
+  EXPECT_TRUE(says(diagnose(facts), "signed where they are to be unsigned")) << all(diagnose(facts));
+  facts["scan"]["min"] = -1;
+  facts["values"] = json::array({json::array({-1, 225})});
+  EXPECT_TRUE(says(diagnose(facts), "found nothing")) << all(diagnose(facts));
+}
+
+// What was cut may be wrong itself, where one record has it.
+TEST(AdviceTrue, TheEndOfACutInOneRecordIsLookedAtFirst) {
+  json facts = facts_of("nll_loss_forward.target", 9, 9, {{"scan", {{"total", 16}, {"min", 1}, {"max", 9}}}});
+  facts["computed"] = {{"name", "decade"}, {"text", "parse_age(scan.age) // 10"}, {"line", 41}};
+  EXPECT_FALSE(says(diagnose(facts), "see first whether")) << all(diagnose(facts));
+  facts["sample"] = {{"dataset_index", 93}};
+  EXPECT_TRUE(says(diagnose(facts), "see first whether what is cut there is right in that sample"))
+      << all(diagnose(facts));
+}
+
+TEST(AdviceTrue, WhatNumPySaidOfAnInput) {
+  json facts = facts_of("multinomial.self", 0, 0);
+  facts["scan"] = {{"bad", 3},       {"total", 3},       {"first", 0},
+                   {"value", "nan"}, {"is_float", true}, {"reason", 3}};
+  facts["nan"]["input"] = {{"name", "obs"}, {"index", {10}}, {"value", "nan"}, {"module", "policy"}};
+  EXPECT_TRUE(says(diagnose(facts), "missing values, 0/0")) << all(diagnose(facts));
+  facts["nan"]["warned"] = {{{"text", "Mean of empty slice"},
+                             {"file", "/a/env.py"},
+                             {"line", 44},
+                             {"function", ""},
+                             {"code", "m = np.mean(w)"},
+                             {"user", true}}};
+  EXPECT_TRUE(
+      says(diagnose(facts), "NumPy warned at env.py:44 of `Mean of empty slice`, in `m = np.mean(w)`"))
+      << all(diagnose(facts));
+  EXPECT_FALSE(says(diagnose(facts), "missing values")) << all(diagnose(facts));
+}
+
 }  // namespace
 }  // namespace trapline::diagnose

@@ -170,11 +170,12 @@ TEST(DiagnoseCounts, WhatTheyAddUpTo) {
   expect(ViolationFacts("segment_reduce.lengths", 4, 9).scan("reason", 9), Cause::kShapeMismatch,
          "segment_reduce: lengths[3] is 4: with it the segments are longer than the 9 elements of data",
          "compute the lengths from the data that is reduced: lengths.sum(-1) must equal data.size(axis)");
-  expect(ViolationFacts("repeat_interleave.repeats", -1, 5).below(), Cause::kIndexOutOfRange,
-         "repeat_interleave: repeats[3] is -1, but it must not be negative",
-         "look at where the counts are computed: 1 of 32 is negative: a subtraction without a lower limit, "
-         "or a look-up that "
-         "found nothing (-1); where nothing is meant, the count is 0");
+  expect(
+      ViolationFacts("repeat_interleave.repeats", -1, 5).below(), Cause::kIndexOutOfRange,
+      "repeat_interleave: repeats[3] is -1, but it must not be negative",
+      "look at where the counts are computed: 1 of 32 is negative: a difference the wrong way round "
+      "(an end that lies before its begin), or a look-up that found nothing (-1); 0 in its place would hide "
+      "that");
 }
 
 // hi is one more than the specified elements, of which there are 5; a row has 3 columns.

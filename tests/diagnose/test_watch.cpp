@@ -160,8 +160,8 @@ TEST(Watch, AdviceFitsTheOperation) {
   EXPECT_TRUE(advises(
       watch, "`exp`: it overflowed: find why what goes into it is so large; a clamp from above hides that"));
   EXPECT_FALSE(advises(watch, "epsilon"));
-  watch["op"] = "cumprod";
-  EXPECT_EQ(fix_of(watch).front(), "look at what goes into `cumprod` in step 1");
+  watch["op"] = "cummax";
+  EXPECT_EQ(fix_of(watch).front(), "look at what goes into `cummax` in step 1");
   watch["kind"] = "output";
   watch["op"] = "acos";
   watch["finite_before"] = true;

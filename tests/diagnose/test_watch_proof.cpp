@@ -209,6 +209,25 @@ TEST(Watch, WhatADataSetMadeWhenItWasAskedAgain) {
   EXPECT_TRUE(advises(watch, "NumPy meets an `overflow` in this line: look at what goes in there"));
 }
 
+TEST(Watch, WhatMadeTheFactorOfALoss) {
+  json watch = {{"what", "nan"},  {"kind", "loss"}, {"step", 7},
+                {"unit", "step"}, {"op", "mul"},    {"factor", true}};
+  watch["computed"] = {{"name", "w"}, {"text", "dwa.weights()"}, {"line", 65}};
+  EXPECT_TRUE(advises(watch, "`w` is not finite: look at `w = dwa.weights()`: a division by 0"));
+  watch["factor_by"] = "div";
+  EXPECT_TRUE(advises(watch, "`div` made that of finite numbers in this line: find why its divisor is 0"));
+  EXPECT_FALSE(advises(watch, "the std of one element"));
+}
+
+TEST(Watch, AProductOfMatricesOverflowsOnlyWhereItWasGivenFiniteNumbers) {
+  json watch = {{"what", "nan"}, {"kind", "loss"}, {"step", 7}, {"unit", "step"}, {"op", "mm"}};
+  EXPECT_FALSE(advises(watch, "overflowed"));
+  watch["finite_before"] = true;
+  EXPECT_TRUE(advises(watch, "`mm` was given finite numbers: a sum of products overflowed"));
+  watch["op"] = "lgamma";
+  EXPECT_TRUE(advises(watch, "it is infinite at 0 and at negative whole numbers"));
+}
+
 TEST(Watch, HowManyRowsOfTheDataSet) {
   json watch = {{"what", "nan"}, {"kind", "input"}, {"step", 7}, {"unit", "step"}};
   watch["sample"] = {{"dataset_index", 37}};

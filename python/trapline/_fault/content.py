@@ -33,6 +33,7 @@ from trapline._fault.program import (
     loss_labels,
     owners,
     scope,
+    taken_off,
     texts,
 )
 
@@ -263,6 +264,8 @@ def look_into(
         facts["categories"] = True
     if operator.startswith("nll_loss") and scan.get("value") == scan.get("hi") and facts.get("made"):
         add("filled", lambda: filled.filled_with(facts["made"]))
+    if operator.startswith("nll_loss") and (scan.get("value") or 0) < 0:
+        add("taken_off", taken_off.from_labels)
     if scan.get("value") == 255 and not content.is_floating_point():
         add("less_one", texts.less_one)
     add("watch", recorded.watched)

@@ -9,6 +9,7 @@ from typing import Any
 from trapline._fault.data.casts import storage_pointer
 from trapline._fault.model.autograd import bad_factor
 from trapline._fault.program import assigned, scope
+from trapline._watch import replayed
 from trapline._watch.again import is_plain
 from trapline._watch.rows import record_of, sample_of
 
@@ -20,9 +21,12 @@ def is_loss(module: Any) -> bool:
     return type(module).__module__ == "torch.nn.modules.loss"
 
 
-def factor_of(loss: Any, parameters: Iterable[Any], loss_weight: str = "") -> dict[str, Any]:
+def factor_of(
+    loss: Any, parameters: Iterable[Any], loss_weight: str = "", calls: Iterable[Any] = ()
+) -> dict[str, Any]:
     """`op` and `factor`; `computed` and `origin` where a variable that still lives holds these numbers, or is
-    the table that they were looked up in; the sample of the first row that has such a number.
+    the table that they were looked up in; the sample of the first row that has such a number. `factor_by`:
+    the operation that made that variable's numbers, where its statements run again.
 
     `loss_weight`: the loss that was made with such weights, for where no variable has them.
     """
@@ -45,6 +49,9 @@ def factor_of(loss: Any, parameters: Iterable[Any], loss_weight: str = "") -> di
         facts["computed"] = {"name": loss_weight}
     elif known is not None:
         facts |= {"computed": known.facts, **({} if known.origin is None else {"origin": known.origin})}
+        made = replayed.of_value(replayed.Held(known.value), list(calls)) if is_plain(known.value) else {}
+        if made.get("finite") and "origin" in made:
+            facts |= {"factor_by": made["op"], "origin": made["origin"]}
     return facts
 
 

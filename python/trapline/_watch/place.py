@@ -172,7 +172,7 @@ def of_loss(calls: list[Call], loss: Any, known: weights.Known, own: list[Call])
     if hit is not None and hit[0].startswith("NllLoss"):  # every target of the batch is left out
         by |= batch_in_hand()
     if not by and looked:
-        by = factor_of(loss, weights_of(calls), loss_weight)
+        by = factor_of(loss, weights_of(calls), loss_weight, calls)
     added = None if by else bad_constant(loss.grad_fn)
     if not by and ((looked and spoilt.sample()) or added is not None):
         # The modules were given nothing of it.

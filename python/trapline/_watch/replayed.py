@@ -42,6 +42,18 @@ _MAX_WEIGHTS = 1 << 27  # of all models, where no training says how long a step 
 _MAX_LAST = 12  # operations behind a loss: a division, a scale
 
 
+class _How(NamedTuple):
+    """`trained`: with gradients. `leaves`: what was made of something that has one is made again, too, as a
+    derivative may be asked for (`autograd.grad(energy.sum(), positions)`)."""
+
+    trained: bool
+    leaves: bool = False
+
+
+_LEAVES = _How(True, True)
+_HOWS = (_How(False), _How(True), _LEAVES)
+
+
 class _Ran(NamedTuple):
     value: Any
     flow: Flow
@@ -100,7 +112,7 @@ def of_value(held: Held, calls: list[Call]) -> dict[str, Any]:
     finite numbers, or of a mask's infinities; {} where that cannot be seen."""
     if not is_plain(held.tensor) or not held.tensor.is_cpu or _are_large():
         return {}
-    ran, _ = _either(lambda trained: _made(held, calls, trained))
+    ran, _ = _either(lambda how: _made(held, calls, how))
     if ran is None:
         return {}
     made, by_chance = ran
@@ -121,7 +133,7 @@ def _are_large() -> bool:
 def of_loss(loss: Any, calls: list[Call]) -> dict[str, Any]:
     """Facts of the operation that made the loss not finite; {} where that cannot be seen."""
     last = Loss(loss)
-    ran, trained = _either(lambda trained: _made(last, calls, trained))
+    ran, how = _either(lambda how: _made(last, calls, how))
     if ran is None:
         return {}
     made, by_chance = ran
@@ -138,7 +150,7 @@ def of_loss(loss: Any, calls: list[Call]) -> dict[str, Any]:
         facts["drawn"] = True
     elif "sample" not in facts:
         facts |= only_sample(
-            lambda without: not _is_bad(_run(last, calls, trained, without).value),
+            lambda without: not _is_bad(_run(last, calls, how, without).value),
             first.learned,
         )
     return facts
@@ -147,7 +159,7 @@ def of_loss(loss: Any, calls: list[Call]) -> dict[str, Any]:
 def of_gradients(loss: Any, calls: list[Call]) -> dict[str, Any]:
     """Facts of the operation of the loss whose derivative was not finite: `op`, `origin`, `sample`."""
     last = Loss(loss)
-    culprit, _ = _either(lambda trained: _culprit(last, calls) if trained else None)
+    culprit, _ = _either(lambda how: _culprit(last, calls) if how == _LEAVES else None)
     if culprit is None or culprit.node is None:
         debug("watch: no derivative of what ran again is to blame")
         return {}
@@ -172,25 +184,25 @@ def of_gradients(loss: Any, calls: list[Call]) -> dict[str, Any]:
     return facts
 
 
-def _either(look: Callable[[bool], Any]) -> tuple[Any, bool]:
+def _either(look: Callable[[_How], Any]) -> tuple[Any, _How]:
     """Without gradients, then with them: it may ask for some itself (a penalty)."""
-    for trained in (False, True):
+    for how in _HOWS:
         try:
-            made = look(trained)
+            made = look(how)
             if made is not None:
-                return made, trained
+                return made, how
         except RuntimeError as error:
             debug(f"watch: does not run again: {error!r}")
         except Exception as error:
             debug(f"watch: does not run again: {error!r}")
             break
     debug("watch: it runs again, and nothing of it makes such numbers")
-    return None, False
+    return None, _HOWS[0]
 
 
-def _made(last: Wanted, calls: list[Call], trained: bool) -> Any:
+def _made(last: Wanted, calls: list[Call], how: _How) -> Any:
     """What made it, and whether chance decided that."""
-    ran = _run(last, calls, trained)
+    ran = _run(last, calls, how)
     if not _is_bad(ran.value):
         raise CannotRun("it is finite then")
     made = ran.flow.origin_of(ran.value)
@@ -199,7 +211,7 @@ def _made(last: Wanted, calls: list[Call], trained: bool) -> Any:
 
 def _culprit(last: Wanted, calls: list[Call], without: Optional[Without] = None) -> Any:
     with backward.anomaly(), backward.Intervals() as intervals:
-        value = _run(last, calls, True, without, follows=False).value
+        value = _run(last, calls, _LEAVES, without, follows=False).value
         loss = next((one for one in tensors([value], trained=True) if one.requires_grad), None)
         if loss is None or loss.numel() != 1 or _is_bad(loss):
             return None
@@ -212,14 +224,14 @@ def _culprit(last: Wanted, calls: list[Call], without: Optional[Without] = None)
 def _run(
     last: Wanted,
     calls: list[Call],
-    trained: bool,
+    how: _How,
     without: Optional[Without] = None,
     follows: bool = True,
 ) -> _Ran:
     """With the numbers that the program drew, where they can be drawn again."""
-    ran = _run_once(last, calls, trained, without, follows)
+    ran = _run_once(last, calls, how, without, follows)
     if ran.drew and without is None:
-        again = _run_once(last, calls, trained, without, follows, ran.drew)
+        again = _run_once(last, calls, how, without, follows, ran.drew)
         if not follows or _is_bad(again.value):
             return again._replace(by_chance=not _is_bad(ran.value))
     return ran
@@ -228,7 +240,7 @@ def _run(
 def _run_once(
     last: Wanted,
     calls: list[Call],
-    trained: bool,
+    how: _How,
     without: Optional[Without],
     follows: bool,
     drew: Optional[dict[int, Any]] = None,
@@ -243,10 +255,10 @@ def _run_once(
         knows_weights(flow, module)
         return _Again(inner_of(mine[0]) if mine else module, iter(mine))
 
-    session = Session(enter, flow.learned, without, trained, drew)
+    session = Session(enter, flow.learned, without, how.trained, drew)
     slices = Slices(
         session,
-        _is_good if follows else _is_leaf,
+        _is_leaf if how.leaves else _is_good,
         lambda name, value: flow.names(list(tensors(value)), ("input", name)),
     )
     with session.running(flow if follows else None):

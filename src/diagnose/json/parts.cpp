@@ -29,6 +29,15 @@ std::optional<DataSet> data_set(const json& object, const char* name) {
   return DataSet{text(*value, "name"), text(*value, "type"), integer(*value, "length")};
 }
 
+std::vector<Warned> read_warned(const json& object) {
+  std::vector<Warned> found;
+  if (const json* places = member(object, "warned"); places != nullptr && places->is_array())
+    for (const json& place : *places)
+      if (std::optional<Frame> frame = read_frame(&place))
+        found.push_back({std::move(*frame), text(place, "text")});
+  return found;
+}
+
 std::optional<WatchSeen> read_seen(const json* object) {
   if (object == nullptr) return std::nullopt;
   WatchSeen seen{text(*object, "kind"), text(*object, "name"), text(*object, "type"), 0,
@@ -242,6 +251,7 @@ std::optional<NanFact> read_nan(const json& facts) {
     nan.made_at = read_frame(member(*made, "origin"));
     nan.made_of_finite = boolean(*made, "finite").value_or(true);
   }
+  nan.warned = read_warned(*object);
   nan.zero = text(*object, "zero");
   nan.situation = text(*object, "situation");
   nan.trains = boolean(*object, "trains").value_or(true);
@@ -313,6 +323,7 @@ std::optional<WatchFact> read_watch(const json& facts) {
   watch.own = boolean(*object, "own").value_or(false);
   watch.late = boolean(*object, "late").value_or(false);
   watch.factor = boolean(*object, "factor").value_or(false);
+  watch.factor_by = text(*object, "factor_by");
   if (const json* divides = object_member(*object, "divides"))
     watch.divides =
         MadeAt{text(*divides, "text"), text(*divides, "file"), integer(*divides, "line").value_or(0)};
@@ -339,10 +350,7 @@ std::optional<WatchFact> read_watch(const json& facts) {
   watch.made_with = texts(*object, "made_with");
   if (const std::string spoilt = text(*object, "spoilt"); !spoilt.empty())
     watch.spoilt = spoilt == "nan" ? "NaN" : "Inf";
-  if (const json* places = member(*object, "warned"); places != nullptr && places->is_array())
-    for (const json& place : *places)
-      if (std::optional<Frame> frame = read_frame(&place))
-        watch.warned.push_back({std::move(*frame), text(place, "text")});
+  watch.warned = read_warned(*object);
   watch.last_steps = read_last_steps(*object);
   return watch;
 }

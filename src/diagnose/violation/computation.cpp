@@ -116,12 +116,17 @@ std::string ViolationWriter::rule_of_computation() const {
   }
   if (is_end_of_cut()) {
     const bool sure = facts.computed->before.has_value();
+    const bool in_one = facts.sample && facts.sample->dataset_index && facts.scan.bad == 1 && !sure;
     return fmt::format(
-        "where a range is cut into {0} parts, its very end gives {0}: say where that belongs, in the last "
+        "{3}where a range is cut into {0} parts, its very end gives {0}: say where that belongs, in the last "
         "part "
         "({1}), in the first one where it goes around (angles, hours of the day), or in one part more (ends "
         "of intervals){2}",
-        hi(), hi() - 1, sure ? "" : "; what lies beyond the end is wrong before");
+        hi(), hi() - 1, sure ? "" : "; what lies beyond the end is wrong before",
+        in_one
+            ? "see first whether what is cut there is right in that sample (its unit, how it was read); if "
+              "it is: "
+            : "");
   }
   if (by != "bucketize" && by != "searchsorted" && by != "digitize") return {};
   if (facts.sample && facts.sample->by == "rows") return {};  // NaN is behind the last edge

@@ -221,6 +221,8 @@ struct Violation {  // NOLINT(clang-analyzer-optin.performance.Padding): by what
   std::int64_t padded_to = 0;    // what the collate function fills rows up to a multiple of
   std::string rounded;     // the dtype of the variable that held them, where that has rounded the bad one
   std::int64_t exact = 0;  // the whole numbers that `rounded` holds
+  std::optional<MadeAt> taken_off{};  // what takes `taken_number` off labels, the only one of the program
+  std::int64_t taken_number = 0;
   std::optional<MadeAt> less_one{};  // what takes 1 off labels, which makes 255 of 0 in uint8
   std::optional<MadeAt> filled{};    // what fills labels with the number that the layer was made by
   std::string masked;                // the variable that is 0 wherever a number is bad

@@ -254,6 +254,14 @@ void fix_table(ViolationWriter& w, bool special) {
   if (open && from_one && !w.all_seen()) w.fix(w.from_one(w.in_code("ids")));
 }
 
+// Not at the end of its row, as padding is, nor at its beginning.
+bool stands_inside(const ViolationWriter& w) {
+  const auto& shape = w.facts.tensor.shape;
+  if (shape.size() < 2 || w.facts.scan.first < 0 || shape.back() < 2) return false;
+  const std::int64_t at = w.facts.scan.first % shape.back();
+  return at > 0 && w.facts.scan.bad < shape.back() - at;
+}
+
 // The negative ids mean something other than padding: arithmetic that went wrong, said without a guess.
 void write_off_range(ViolationWriter& w) {
   const std::string min = w.facts.scan.min ? to_text(*w.facts.scan.min) : w.value();
@@ -285,6 +293,10 @@ void write_off_range(ViolationWriter& w) {
       w.fix(
           "positions that are a count of the mask less 1 are -1 where a row is padded on the left: "
           "position_ids.masked_fill(attention_mask == 0, 0)");
+    } else if (w.integer() == -1 && stands_inside(w) && !w.facts.computed) {
+      w.fix(
+          "-1 is what a look-up gives that found nothing (str.find, .get(key, -1)): correct what it did not "
+          "find, or add it to the list");
     } else if (marks_nothing(w.integer()) && !w.all_bad() && !w.facts.drawn && !w.facts.computed) {
       w.fix(fmt::format(
           "if {} marks what is not to count, use an id that has a row, and leave out what becomes "
@@ -323,7 +335,8 @@ void write_negative(ViolationWriter& w) {
   const bool own = w.facts.library.owner.empty() && !is_position_table(w);
   const bool pads = own && (at_rest || padding >= 0 || w.is_token_table());
   // Padding stands beside what it pads.
-  if (!one || !of_tokens || w.integer() != -1 || !pads || w.all_bad()) return write_off_range(w);
+  if (!one || !of_tokens || w.integer() != -1 || !pads || w.all_bad() || stands_inside(w))
+    return write_off_range(w);
   w.finding().summary +=
       "; -1 may be padding, which needs a row of its own, or what a look-up gives that found nothing";
   const std::string name = w.in_code("ids");

@@ -172,7 +172,10 @@ void fix_below(ViolationWriter& w) {
   }
   // One negative value, or -1 or -100 among them, marks padding: counting it from the end would make a real
   // element of it, without a word.
-  const bool marks = w.has(-1) || w.has(-100);
+  const std::int64_t kMark = w.has(-100) ? -100 : -1;
+  const bool lower = w.facts.scan.min && is_integer(*w.facts.scan.min) &&
+                     std::get<std::int64_t>(*w.facts.scan.min) < kMark;  // of other numbers, too
+  const bool marks = !lower && (w.has(-1) || w.has(-100));
   if (writes(w)) return fix_look(w);
   // Padding stands beside what it pads: where every element is the same, something else made them.
   constexpr std::int64_t kTelling = 4;
@@ -216,7 +219,7 @@ void fix_below(ViolationWriter& w) {
   // Several different ones: what a difference is, counted from the wrong end or without its offset.
   w.fix(fmt::format(
       "{} does not count negative indices from the end: look at where {} {} computed: {}{}; see whether "
-      "these count from the end of something, or lack an offset",
+      "these count from the end of something, lack an offset, or are signed where they are to be unsigned",
       w.op(), w.own("the index"), w.facts.variable ? "is" : "was", w.outside(),
       w.facts.scan.min ? fmt::format(", {} is the lowest", to_text(*w.facts.scan.min)) : ""));
 }

@@ -311,6 +311,18 @@ void write_one_taken_off(ViolationWriter& w) {
   w.fix_sample();
 }
 
+// More than 1 is taken off, by the only statement that does so: no mark, but a number that began elsewhere.
+void write_taken_off(ViolationWriter& w) {
+  const MadeAt& at = *w.facts.taken_off;
+  const std::int64_t before = w.integer() + w.facts.taken_number;
+  w.finding().summary += fmt::format("; `{}` makes {} of {}", at.text, w.value(), before);
+  w.fix(
+      fmt::format("look at `{}` ({}): where it was {} before, nothing below {} was expected: if each file or "
+                  "record numbers its own, look the classes up by name, also for labels that seem right",
+                  at.text, file_and_line(at.file, at.line), before, w.facts.taken_number));
+  w.fix_sample();
+}
+
 void write_negative(ViolationWriter& w) {
   if (shifted_down(w)) return write_shifted_down(w);
   if (w.integer() == -100 && w.has_ignore_index()) {
@@ -322,6 +334,8 @@ void write_negative(ViolationWriter& w) {
   }
   if (w.facts.codes && w.integer() == -1 && w.only(-1)) return write_codes(w);
   if (w.one_taken_off() && !unlabelled(w)) return write_one_taken_off(w);
+  if (w.facts.taken_number > 1 && w.integer() + w.facts.taken_number >= 0 && !unlabelled(w))
+    return write_taken_off(w);
   // Only these mark what is not to count; -3 marks nothing.
   const bool marks = marks_ignored(w.integer());
   if (marks && w.op() != "one_hot" && unlabelled(w)) return write_unlabelled(w);

@@ -148,7 +148,9 @@ bool input(ViolationWriter& w) {
   }
   w.fix(fmt::format("find what makes {} {}, and stop there: assert that `{}` is finite before the call",
                     where, what, nan.input->name));
-  if (nan.situation == "policy") {
+  if (!nan.warned.empty()) {
+    for (const Warned& warned : nan.warned) w.fix(warned_text(warned));
+  } else if (nan.situation == "policy") {
     w.fix(
         "an observation is NaN after a missing value in the data that the environment reads, 0/0 in step() "
         "or reset(), or a normalisation by a standard deviation of 0: (x - mean) / (std + 1e-8)");

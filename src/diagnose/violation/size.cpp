@@ -116,6 +116,8 @@ std::string ViolationWriter::basis(const Need& need) const {
   if (facts.seen && facts.seen->dataset && facts.source.empty())  // the program has not used all of them
     return fmt::format(" ({}{} is the highest of the {} {} of {} data set)", least, need.count - 1,
                        seen_count(), things, which_set());
+  if (op().starts_with("multilabel_margin_loss"))  // what fills a row up was counted with them
+    return fmt::format(" ({}{} is the highest of the {} seen)", least, need.count - 1, nouns());
   return fmt::format(" ({}{} is the highest of {}{} {} seen)", least, need.count - 1, of_the_last(),
                      seen_count(), things);
 }

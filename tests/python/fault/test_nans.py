@@ -303,3 +303,17 @@ def test_what_made_it_is_looked_for_where_no_weight_is_bad(bad):
             "near = far.pow(-2)",
             7,
         )
+
+
+def test_what_numpy_said_of_what_goes_into_the_model(monkeypatch):
+    policy, obs = Policy(), observations()
+    with torch.no_grad():
+        probs = policy(obs)
+    places = [{"text": "Mean of empty slice", "file": "env.py", "line": 44}]
+    monkeypatch.setattr(nans.warned, "of_not_finite", lambda only_inf: places)
+    assert nans.nan_facts(probabilities(probs), probs)["warned"] == places
+    del obs
+    good = torch.ones(3, 4)
+    with torch.no_grad():
+        probs = policy(good) * NAN
+    assert "warned" not in nans.nan_facts(probabilities(probs), probs)

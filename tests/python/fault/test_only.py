@@ -88,3 +88,15 @@ def test_numbers_that_cannot_be_compared_are_passed_over():
     ]
     found = ask([31], 7)
     assert (found["dataset"]["name"], found["dataset_index"]) == ("states", 23) and len(others) == 6
+
+
+@pytest.mark.parametrize("kind", [list, torch.tensor])
+def test_a_short_list_of_numbers_is_what_a_model_is_given(kind):
+    observed = kind([0.1 * n for n in range(12)])
+    rows = kind([0.5 * n for n in range(40)])
+    rows[23] = observed[7] = float("nan")
+    given = torch.tensor([[0.2, float("nan")]])
+    violation = make_violation("multinomial.self", given, 0, 0, {"self": given}, frames=[])
+    violation["scan"] |= {"first": 1, "value": float("nan")}
+    found = only.sample_facts(given, violation["scan"])
+    assert (found["dataset"]["name"], found["dataset_index"]) == ("rows", 23) and len(observed) == 12

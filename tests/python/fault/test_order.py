@@ -154,6 +154,26 @@ def test_whose_labels_are_too_long_for_a_decoder(keeps):
     assert found.get("likely") == (True if keeps else None), "the program's own function put them together"
 
 
+@pytest.mark.parametrize("lengths, longest", [((2, 5, 3), 1), ((5, 2, 5), None)])
+def test_whose_parts_are_too_many(lengths, longest):
+    """Documents of paragraphs, [rows, parts, words]: filled up with parts of 0 alone."""
+    documents = [torch.full((parts, 3), 4) for parts in lengths]
+
+    def step(batch):
+        places = torch.arange(batch.shape[1])
+        violation = make_violation("embedding.indices", places, 0, 4, {"indices": places}, frames=[])
+        return which.sample_of(violation, None, True, [])
+
+    for batch in DataLoader([0, 1, 2], batch_size=3, collate_fn=lambda rows: pad(documents, rows)):
+        found = step(batch)
+        break
+    assert (found.get("dataset_index"), found.get("by")) == (longest, longest and "length")
+
+
+def pad(documents, rows):
+    return pad_sequence([documents[row] for row in rows], batch_first=True)
+
+
 class Texts(Dataset):
     def __len__(self):
         return 6

@@ -196,3 +196,51 @@ def test_a_list_that_is_in_itself_and_one_that_is_too_long(monkeypatch):
         monkeypatch.setattr(session, "_MAX_ENTRIES", 3)
         long = [1, 2]
         assert running._container(long) is long
+
+
+class Rate:
+    """Weights by how fast each loss has fallen."""
+
+    def __init__(self):
+        self.history = []
+
+    def weights(self):
+        rate = self.history[-1] / self.history[-2]
+        return torch.softmax(rate, 0)
+
+
+LINE_OF_RATE = Rate.weights.__code__.co_firstlineno + 1
+
+
+def test_what_made_the_factor_of_a_loss_in_a_function_that_has_returned(watch):
+    model, optimizer = begun()
+    rate = Rate()
+    rate.history = [torch.ones(2), torch.ones(2)]
+    for turn in range(1, BAD + 2):
+        w = rate.weights()
+        optimizer.zero_grad()
+        (w * model(torch.ones(4, 2)).mean(0)).sum().backward()  # no variable holds the loss
+        optimizer.step()
+        rate.history.append(torch.tensor([1.0, float(turn != BAD - 2)]))
+    seen = watch.verdict()
+    assert (seen["kind"], seen["factor"], seen["step"]) == ("loss", True, BAD)
+    assert (seen["computed"]["name"], seen["factor_by"]) == ("w", "div")
+    assert seen["origin"]["line"] == LINE_OF_RATE
+
+
+def test_forces_that_are_asked_for_by_the_program(watch):
+    """`acos` at 1 is finite, its derivative is not; only what is asked of the energy shows that."""
+    model, optimizer = begun()
+    for turn in range(1, BAD + 2):
+        p = torch.full((2, 2), 0.5)
+        p[1, 0] = 1.0 if turn == BAD else 0.25
+        p.requires_grad_(True)
+        energy = (model(p) * p.acos()).sum()
+        force = -torch.autograd.grad(energy, p, create_graph=True)[0]
+        loss = energy.square() + force.square().mean()
+        optimizer.zero_grad()
+        loss.backward()
+        optimizer.step()
+    seen = watch.verdict()
+    first = seen.get("inf_before", seen)
+    assert (seen["kind"], seen["step"], first["op"], first["derived"]) == ("loss", BAD, "acos", True)

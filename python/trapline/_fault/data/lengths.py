@@ -30,7 +30,7 @@ def too_long(
     batch = hand.in_hand(frames)
     if batch is None or batch.raw():
         return strings.longest(limit, frames)
-    widths = {part.shape[1] for part in batch.tensors() if part.dim() == 2}
+    widths = {part.shape[1] for part in batch.tensors() if part.dim() == 2 or _is_of_parts(part)}
     if tensor is None:
         fits = any(width > limit for width in widths)
     else:
@@ -44,7 +44,9 @@ def too_long(
         return samples.described(batch, sample)
     count, in_order = len(indices), batch.loader.keeps_order
     masked = _masked_lengths(batch, frames) if in_order else {}
-    labels = {} if tensor is None or not order.may_be_kept(batch) else _label_lengths(batch, last)
+    labels: dict[int, int] = {}
+    if tensor is not None and order.may_be_kept(batch):
+        labels = _label_lengths(batch, last) or _lengths_in_parts(batch, last)
     lengths = labels or masked or _own_lengths(batch)
     beyond = {at: length for at, length in lengths.items() if length > limit}
     if in_order and bad is not None and tensor.dim() == 2 and tensor.shape[0] == count > 1:
@@ -84,6 +86,23 @@ def _label_lengths(batch: Batch, last: int) -> dict[int, int]:
     if len(filled) != 1 or len(found) != 1:
         return {}
     kept = (filled[0] != _IGNORED).tolist()
+    return {at: len(row) - row[::-1].index(True) if True in row else 0 for at, row in enumerate(kept)}
+
+
+def _is_of_parts(part: Any) -> bool:
+    """Ids, [rows, parts, places]: documents of paragraphs, sessions of baskets."""
+    return part.dim() == 3 and not part.dtype.is_floating_point
+
+
+def _lengths_in_parts(batch: Batch, last: int) -> dict[int, int]:
+    """Row to how many parts it has, where the batch is filled up with parts of 0 alone."""
+    count = len(batch.indices)
+    found = [
+        part for part in batch.tensors() if _is_of_parts(part) and tuple(part.shape[:2]) == (count, last)
+    ]
+    if len(found) != 1 or found[0].numel() > _MAX_MASK:
+        return {}
+    kept = (found[0].detach().cpu() != 0).any(2).tolist()
     return {at: len(row) - row[::-1].index(True) if True in row else 0 for at, row in enumerate(kept)}
 
 

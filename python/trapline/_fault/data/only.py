@@ -16,6 +16,7 @@ from trapline._fault.data.casts import storage_pointer
 from trapline._fault.program import names
 
 _LEAST = 8  # records
+_MIN_ROWS = 32
 _MOST = 1 << 20
 _BUDGET = 1 << 24  # elements that are looked at, of all
 _TWICE = 1 << 16  # numbers among which one has to stand twice
@@ -34,6 +35,8 @@ def sample_facts(tensor: Any, scan: dict[str, Any]) -> Optional[Sample]:
     found: list[tuple[int, str, Any, int]] = []
     budget = [_BUDGET]
     for name, held in in_reach():
+        if not math.isfinite(value) and _is_one_input(held):
+            continue
         try:
             rows = _rows(held, tensor, scan, value, budget)
         except (RuntimeError, TypeError, ValueError, IndexError, OverflowError):
@@ -61,6 +64,13 @@ def _rows(held: Any, tensor: Any, scan: dict[str, Any], value: Any, budget: list
         if hit is not None:
             rows |= set(row_of[hit].unique()[:2].tolist())
     return sorted(rows)[:2] or None
+
+
+def _is_one_input(held: Any) -> bool:
+    """A short list of numbers, what a model is given at once: features, and no records."""
+    if len(held) >= _MIN_ROWS or type(held).__name__ in _FRAMES:
+        return False
+    return bool(held.ndim == 1) if hasattr(held, "ndim") else isinstance(held[0], (int, float))
 
 
 def _hit(numbers: Any, scan: dict[str, Any], value: Any) -> Any:

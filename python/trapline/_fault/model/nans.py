@@ -23,6 +23,7 @@ from trapline._fault.program import (
     places,
     scope,
     texts,
+    warned,
 )
 from trapline._library import capi
 
@@ -71,6 +72,8 @@ def nan_facts(
     ):
         function = str(violation.get("op") or "").replace("aten::", "").partition(".")[0]
         found["made"] = _made_again(given, function)
+    if found["input"] and not found["made"]:  # numbers that came to the modules from without
+        found["warned"] = warned.of_not_finite(only_inf=False) or None
     return {name: value for name, value in found.items() if value is not None and value != ""}
 
 

@@ -15,11 +15,12 @@ _DEPTH = 5
 
 class Assigned(NamedTuple):
     """`facts`: `name` of the variable; `text` and `line` of what it was given, where that is beyond doubt;
-    `origin`, the frame of that.
+    `origin`, the frame of that. `value`: what it holds.
     """
 
     facts: Facts
     origin: Optional[Facts]
+    value: Any = None
 
 
 def last(is_wanted: Callable[[Any], bool]) -> Optional[Assigned]:
@@ -27,7 +28,7 @@ def last(is_wanted: Callable[[Any], bool]) -> Optional[Assigned]:
     for frame in holders.user_frames():
         for name, value in scope.variables(frame):
             if name.isidentifier() and is_wanted(value):
-                return _of(frame, name)
+                return _of(frame, name)._replace(value=value)
     return _member(is_wanted)
 
 
@@ -42,7 +43,7 @@ def _member(is_wanted: Callable[[Any], bool]) -> Optional[Assigned]:
                     origin = written.by_module(value, member).get("origin")
                     _, _, text = str((origin or {}).get("code", "")).partition(f".{member} = ")
                     line = {"text": text.strip(), "line": origin["line"]} if origin and text else {}
-                    return Assigned({"name": f"{name}.{member}", **line}, origin)
+                    return Assigned({"name": f"{name}.{member}", **line}, origin, held)
     return None
 
 

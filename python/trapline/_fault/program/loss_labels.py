@@ -68,17 +68,17 @@ def _holds_labels(frame: FrameType, index: Any, batch_part: Any) -> bool:
     pointers = {_pointer(index), _pointer(batch_part)} - {0}
     for name, value in scope.variables(frame):
         if type(value) is dict:  # a detector's targets: {"boxes": ..., "labels": ...}
-            if any(part is batch_part and _named(str(key)) for key, part in list(value.items())):
+            if any(part is batch_part and is_name_of_labels(str(key)) for key, part in list(value.items())):
                 return True
             continue
-        if not scope.is_tensor(value) or not _named(name):
+        if not scope.is_tensor(value) or not is_name_of_labels(name):
             continue
         if value is index or value is batch_part or _pointer(value) in pointers:
             return True
     return False
 
 
-def _named(name: str) -> bool:
+def is_name_of_labels(name: str) -> bool:
     return _LABELS.search(name) is not None and _OTHERS.search(name) is None
 
 
