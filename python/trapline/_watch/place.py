@@ -176,7 +176,7 @@ def of_loss(calls: list[Call], loss: Any, known: weights.Known, own: list[Call])
     added = None if by else bad_constant(loss.grad_fn)
     if not by and ((looked and spoilt.sample()) or added is not None):
         # The modules were given nothing of it.
-        whose = spoilt.sample() or (sample_of(~added.isfinite(), learned=False) or record_of(added))
+        whose = spoilt.sample() or (spoilt.by_holder(~added.isfinite()) or record_of(added))
         other = {} if "sample" in whose else weights.of_other(known.modules)
         return other or _made_of_finite(seen) or {"kind": "target", **whose, "looked": False}
     if "factor" not in by:
@@ -263,7 +263,7 @@ def _target(loss: Any) -> Optional[dict[str, Any]]:
         sample = spoilt.sample(saved)
         if is_target or sample:
             what = {} if bool(saved.isnan().any()) else {"what": "inf"}
-            return {"kind": "target", **(sample or sample_of(~saved.isfinite(), learned=False)), **what}
+            return {"kind": "target", **(sample or spoilt.by_holder(~saved.isfinite())), **what}
     return None
 
 

@@ -4,10 +4,11 @@ from __future__ import annotations
 
 from typing import Any, Optional
 
-from trapline._fault.data import batches, cut, samples
+from trapline._fault.data import batches, cut, records, samples
 from trapline._fault.data.match import Match
 from trapline._fault.data.values import MAX_ELEMENTS, unravel
 from trapline._fault.program import arisen, holders, names, scope
+from trapline._watch.rows import sample_of
 
 _BATCHES = 16  # the newest, and those that it is compared with
 _LEAST = 3  # of these
@@ -23,6 +24,20 @@ def sample(like: Any = None) -> dict[str, Any]:
     told = samples.sample_facts(located)
     element = _element(located) or _of_array(located, told or {})
     return {"sample": told, **element, **_others(located, told or {})}
+
+
+def by_holder(bad: Any) -> dict[str, Any]:
+    """The sample of the first bad row of what a loss was given: of rows that were cut by hand, by the array
+    that holds these numbers and not by what the model was given."""
+    found = sample_of(bad, learned=False)
+    batch, whose = next(iter(batches.newest_first()), None), found.get("sample") or {}
+    if batch is None or type(batch.loader) is not cut.Source or "dataset_index" not in whose:
+        return found
+    holder = cut.holder_of(batch, bad) if len(bad) == len(batch.indices) else None
+    if holder is not None:
+        name, held = holder
+        found["sample"] = records.sample(name, held, len(held), whose["dataset_index"], whose.get("row"))
+    return found
 
 
 def _others(located: samples.Located, told: dict[str, Any]) -> dict[str, Any]:

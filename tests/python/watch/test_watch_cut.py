@@ -345,3 +345,19 @@ def test_the_place_in_a_table_that_the_program_has_made(watch):
     assert seen["element"] == {"name": "scaled.iloc", "index": [27, 1], "value": "nan"}
     assert seen["origin"]["code"].strip() == "scaled = (made - 1.0) / 2.0"
     assert seen["sample"]["dataset"]["name"] == "scaled.iloc"
+
+
+def test_a_target_is_named_by_the_array_that_holds_it(watch_that_looks):
+    torch.manual_seed(0)
+    X, Y = torch.randn(64, 3), torch.randn(64)
+    Y[41] = float("nan")
+    model = nn.Linear(3, 1)
+    optimizer = torch.optim.SGD(model.parameters(), lr=1e-3)
+    for idx in torch.arange(64).split(16):
+        optimizer.zero_grad()
+        ((model(X[idx]).squeeze(1) - Y[idx]) ** 2).mean().backward()
+        optimizer.step()
+    seen = watch_that_looks.verdict()
+    assert (seen["kind"], seen["step"]) == ("target", 3)
+    assert (seen["sample"]["dataset"]["name"], seen["sample"]["dataset_index"]) == ("Y", 41)
+    assert (seen["sample"]["row"], "likely" in seen["sample"]) == (9, False)

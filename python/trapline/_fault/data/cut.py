@@ -77,6 +77,19 @@ def of(given: list[Any]) -> Optional[Batch]:
     return None
 
 
+def holder_of(batch: Batch, bad: Any) -> Optional[tuple[str, Any]]:
+    """Of a batch that was cut so, the program's array, and its name, that has a row for each of the same
+    records and is not finite where `bad` says, a row for each of the batch."""
+    wanted = bad.reshape(len(bad), -1).any(1).cpu()
+    for name, held in only.in_reach():
+        rows = _rows(held)
+        if rows is None or len(rows) != len(batch.loader.data_set()) or not rows.dtype.is_floating_point:
+            continue
+        if bool(((~rows[batch.indices].isfinite()).any(1) == wanted).all()):
+            return name, held
+    return None
+
+
 def _is_of(given: Any, indices: list[int], data: list[tuple[Any, Any]]) -> bool:
     """The same rows of an array; what the program has computed of them is no data where it is not finite."""
     if _is_finite(given):
