@@ -275,5 +275,16 @@ TEST(AdviceTrue, WhatNumPySaidOfAnInput) {
   EXPECT_FALSE(says(diagnose(facts), "missing values")) << all(diagnose(facts));
 }
 
+TEST(AdviceTrue, AnIndexThatASearchMadeOfNaNMarksNothing) {
+  json facts = facts_of("gather.index", -1, 7, {{"scan", {{"total", 200}, {"min", -1}, {"max", 5}}}});
+  EXPECT_TRUE(says(diagnose(facts), "padding")) << all(diagnose(facts));
+  facts["sample"] = {{"dataset_index", 417}, {"by", "nan"}};
+  const Finding found = diagnose(facts);
+  EXPECT_TRUE(found.summary.ends_with("; that sample has NaN or Inf")) << found.summary;
+  EXPECT_TRUE(says(found, "mend that sample, or leave it out, before the index is computed of it"))
+      << all(found);
+  EXPECT_FALSE(says(found, "padding")) << all(found);
+}
+
 }  // namespace
 }  // namespace trapline::diagnose

@@ -146,6 +146,14 @@ void fix_look(ViolationWriter& w) {
 
 void fix_below(ViolationWriter& w) {
   const bool wraps = w.facts.scan.lo < 0;
+  if (w.facts.sample && (w.facts.sample->by == "nan" || w.facts.sample->by == "rows")) {
+    w.finding().summary += "; that sample has NaN or Inf";
+    w.fix(
+        fmt::format("mend that sample, or leave it out, before {} is computed of it: no comparison with NaN "
+                    "holds, so that a search among edges finds nothing",
+                    w.own("the index")));
+    return;
+  }
   if (wraps && w.only(-100)) {
     w.finding().summary += "; -100 is the ignore label of losses";
     const std::string knob = w.ignore_knob();
