@@ -223,10 +223,15 @@ bool tells_place(const WatchFact& watch) {
 // " (main.py:27, of sample 1377)": the finding's own line and sample are those of the fault.
 std::string made_at(const WatchFact& watch) {
   std::string text = watch.origin ? file_and_line(*watch.origin) : std::string();
-  if (watch.sample && watch.sample->dataset_index)
-    text += fmt::format("{}sample {}", text.empty() ? "" : ", of ", *watch.sample->dataset_index);
-  else if (watch.sample && watch.sample->batch)
+  if (watch.sample && watch.sample->dataset_index) {
+    const bool named =
+        watch.sample->dataset && !watch.sample->dataset->name.empty() && watch.sample->loader.empty();
+    text += text.empty() ? "" : ", of ";
+    text += named ? fmt::format("{}[{}]", watch.sample->dataset->name, *watch.sample->dataset_index)
+                  : fmt::format("sample {}", *watch.sample->dataset_index);
+  } else if (watch.sample && watch.sample->batch) {
     text += fmt::format("{}batch {}", text.empty() ? "" : ", of ", *watch.sample->batch);
+  }
   return text.empty() ? text : fmt::format(" ({})", text);
 }
 

@@ -163,6 +163,13 @@ std::string derivative_help(const WatchFact& watch) {
         "the loss was finite and the derivative of `{}` was not: look at what it was given in {} {}", op,
         at.unit, at.step);
   }
+  if (op.starts_with("linalg.eig") || op == "linalg.svd")
+    return fmt::format(
+        "the derivative of `{}` is not finite {}: part them before it (another small number on each place of "
+        "the diagonal; the same on all parts nothing), or use what needs no single vectors (eigvalsh, "
+        "svdvals, "
+        "matrix_exp)",
+        op, point->where);
   if (op == "pow" && watch.half)
     return fmt::format(
         "the derivative of `pow` overflowed in float16 (above 65504), or is that of 0 with an exponent below "

@@ -266,7 +266,7 @@ TEST(AdviceGiven, NumbersThatNoRecordHas) {
   for (const char* contract : {"embedding.indices", "nll_loss_forward.target", "gather.index"}) {
     for (const auto& [by, words] :
          {std::pair("collate", "the sample itself has no 52: look at what the collate"),
-          std::pair("drawn", "the data set draws the number anew each time"),
+          std::pair("drawn", "the data set makes another number each time: look at what is drawn there"),
           std::pair("replaced", "the batch has another number at that place")}) {
       const Finding finding = diagnose(facts_of(contract, 52, 46, in_sample(by)));
       EXPECT_TRUE(says(finding, words)) << contract << by << all(finding);

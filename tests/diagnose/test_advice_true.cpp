@@ -286,5 +286,31 @@ TEST(AdviceTrue, AnIndexThatASearchMadeOfNaNMarksNothing) {
   EXPECT_FALSE(says(found, "padding")) << all(found);
 }
 
+TEST(AdviceTrue, TheEndThatIsDrawnIsToldBySomeGenerators) {
+  json facts = facts_of("embedding.indices", 46, 46, {{"scan", {{"total", 128}}}});
+  facts["sample"] = {{"dataset_index", 129}, {"batch", 0}, {"row", 2}, {"by", "drawn"}};
+  EXPECT_TRUE(says(diagnose(facts), "random.randint(a, b) can give b itself")) << all(diagnose(facts));
+}
+
+TEST(AdviceTrue, TheOneLookUpOfTheProgram) {
+  json facts =
+      facts_of("nll_loss_forward.target", -1, 5, {{"scan", {{"total", 256}, {"min", -1}, {"max", 4}}}});
+  facts["op"] = "cross_entropy";
+  facts["look_up"] = {{"text", "SYMBOLS.find(c)"}, {"file", "/a/d.py"}, {"line", 19}};
+  const Finding found = diagnose(facts);
+  EXPECT_TRUE(found.summary.ends_with("; `SYMBOLS.find(c)` gives -1 for what it does not find"))
+      << found.summary;
+  EXPECT_TRUE(says(found, "look at `SYMBOLS.find(c)` (d.py:19), and at what it was asked for")) << all(found);
+  EXPECT_FALSE(says(found, "ignore")) << all(found);
+  json ids = facts_of("embedding.indices", -1, 59, {{"args", {{"padding_idx", 0}}}});
+  ids["tensor"]["shape"] = {20, 16};
+  ids["scan"]["total"] = 320;
+  ids["scan"]["first"] = 41;
+  ids["look_up"] = facts["look_up"];
+  EXPECT_TRUE(says(diagnose(ids), "look at `SYMBOLS.find(c)`")) << all(diagnose(ids));
+  ids["scan"]["first"] = 47;  // the last of its row: padding, perhaps
+  EXPECT_TRUE(says(diagnose(ids), "if -1 marks padding")) << all(diagnose(ids));
+}
+
 }  // namespace
 }  // namespace trapline::diagnose

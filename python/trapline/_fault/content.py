@@ -30,6 +30,7 @@ from trapline._fault.program import (
     creations,
     filled,
     libraries,
+    look_ups,
     loss_labels,
     owners,
     scope,
@@ -184,6 +185,8 @@ def look_into(
     )
     if violation.get("contract") == "masked_scatter.mask":
         add("sample", lambda: rows_of.odd_one(content))
+    if str(violation.get("contract")).endswith(".offsets"):
+        add("sample", lambda: at_work.sample_facts([tensor], ""))
     before = facts.get("virtual_tokens") or 0
     add(
         "sample",
@@ -256,6 +259,7 @@ def look_into(
             sample["by"] = "rounded"
     if scan.get("value") == -1 and not content.is_floating_point():
         add("codes", codes.codes_facts)
+        add("look_up", look_ups.of_nothing)
     if operator.startswith("nll_loss") and scan.get("value") == 255 and values.is_of_two_colours(content):
         facts["two_colours"] = True
     if operator.startswith("multinomial") and values.sum_to_one(content):

@@ -11,6 +11,8 @@ from torch.utils._python_dispatch import TorchDispatchMode
 
 from trapline._fault.program import frames, places
 
+_LOOPS = ("<listcomp>", "<genexpr>", "<dictcomp>", "<setcomp>")  # whose variables a record is in
+_MAX_GIVEN = 16
 _DEPTH = 5  # a graph in a list of arguments: its tensors are in a mapping of its storage
 # What makes an infinity on purpose, or hands on one that was made on purpose: whole names, without the "_" of
 # what works in place.
@@ -118,6 +120,7 @@ class Made(NamedTuple):
     learned: bool = True  # it was given the weights, or what is made of them
     order: int = 0  # of what was made so far
     bad: Any = None  # where the result is not finite
+    given_to: tuple[Any, ...] = ()  # what the user's functions that run were given, innermost first
 
 
 class Flow(TorchDispatchMode):
@@ -272,9 +275,9 @@ class Flow(TorchDispatchMode):
         self, name: str, infinite: Optional[Made], finite: bool, of_weights: tuple[bool, bool], bad: Any
     ) -> Made:
         self._count += 1
-        here = _here(self._outside)
+        *here, given = _here(self._outside)
         node = _node_that_runs()  # of an `autograd.grad` inside the module
-        return Made(name, *here, infinite, None, finite, False, node, *of_weights, self._count, bad)
+        return Made(name, *here, infinite, None, finite, False, node, *of_weights, self._count, bad, given)
 
     def _keep(self, origins: dict[int, Made], tensor: Any, made: Made) -> None:
         self._alive.append(tensor)
@@ -307,18 +310,23 @@ def _are_equal(one: Any, other: Any) -> bool:
     return bool(((one == other) | (one.isnan() & other.isnan())).all())
 
 
-def _here(outside: Any) -> tuple[Any, Any]:
-    """The innermost module that is running, and the user's line, both inside the frame `outside`."""
+def _here(outside: Any) -> tuple[Any, Any, tuple[Any, ...]]:
+    """The innermost module that is running, the user's line, both inside the frame `outside`, and what the
+    user's functions in it were given."""
     import torch
 
     module = origin = None
+    given: list[Any] = []
     frame = sys._getframe(3)
     while frame is not None and frame is not outside:
         code = frame.f_code
         if origin is None and places.is_user(code) and not places.is_own(code.co_filename):
             origin = frames.make_frame((code, frame.f_lasti))
+        if places.is_user(code):
+            names = code.co_varnames if code.co_name in _LOOPS else code.co_varnames[: code.co_argcount]
+            given += [frame.f_locals[name] for name in names if name in frame.f_locals]
         if module is None and code.co_name == "forward":
             candidate = frame.f_locals.get(code.co_varnames[0]) if code.co_argcount else None
             module = candidate if isinstance(candidate, torch.nn.Module) else None
         frame = frame.f_back  # type: ignore[assignment]
-    return module, origin
+    return module, origin, tuple(given[:_MAX_GIVEN])

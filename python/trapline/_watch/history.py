@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import math
+import statistics
 from collections import deque
 from typing import Any, Optional
 
 KEPT = 50  # steps
 _RECENT = 20  # of them are asked whether the numbers grew
+_TIMES = 20  # what they were in the first half of these
 
 
 class History(deque[tuple[int, Optional[float], Optional[float]]]):
@@ -31,14 +33,17 @@ class History(deque[tuple[int, Optional[float], Optional[float]]]):
         return rows
 
     def growth(self) -> Optional[dict[str, Any]]:
-        """The gradient norm, or else the loss, that is a hundred times what it was, and not by one leap."""
+        """The gradient norm, or else the loss, that is a hundred times what it was, and not by one leap; more
+        than ever in these steps, as one that only varies is not."""
         for at, name in ((2, "gradient norm"), (1, "loss")):
             known = [row[at] for row in list(self)[-_RECENT:]]
             values = [abs(value) for value in known if value is not None and math.isfinite(value)]
-            if len(values) < 3 or min(values[:-1]) <= 0:
+            if len(values) < 3 or min(values[:-1]) <= 0 or values[-1] < max(values):
                 continue
-            if values[-1] > 100 * min(values[:-1]) and max(values[:-1]) > 3 * min(values[:-1]):
-                return {"of": name, "low": min(values[:-1]), "high": values[-1], "steps": len(values)}
+            usual = statistics.median(values[: len(values) // 2])  # the least of all may be chance
+            grew = values[-1] > max(_TIMES * usual, 100 * min(values[:-1]))
+            if grew and max(values[:-1]) > 3 * min(values[:-1]):
+                return {"of": name, "low": usual, "high": values[-1], "steps": len(values)}
         return None
 
     def norm_was_finite(self) -> bool:

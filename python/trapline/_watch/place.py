@@ -14,7 +14,7 @@ from collections.abc import Iterable
 from functools import partial
 from typing import Any, Optional
 
-from trapline._fault.data import batches, hand
+from trapline._fault.data import batches, hand, rows_of
 from trapline._fault.model.autograd import (
     MASKING,
     bad_constant,
@@ -152,7 +152,7 @@ def of_loss(calls: list[Call], loss: Any, known: weights.Known, own: list[Call])
             given = given or {"kind": "input", **into, "looked": False, **what, **record}
             looked = False
             continue
-        return {**_of_operation(made, call, inner, alone=len(own) == 1), **seen, **spoilt.first()}
+        return {**_of_operation(made, call, inner, own), **seen, **spoilt.first()}
     again = replayed.of_loss(loss, calls)
     if again:
         row = {} if "sample" in again or "drawn" in again else batch_in_hand() or _record_of(own)
@@ -187,11 +187,13 @@ def of_loss(calls: list[Call], loss: Any, known: weights.Known, own: list[Call])
         by |= arisen.line()
     if given and not by:
         return given
+    if "op" not in by:
+        by = replayed.of_loss(loss, calls, by_line=True) or by
     return {"kind": "loss", "looked": looked, **seen, **_record_of(own), **by}
 
 
-def _of_operation(made: Any, call: Call, inner: Any, alone: bool = False) -> dict[str, Any]:
-    """What a module that ran again has made, and whose row it is. `alone`: it is its loss's only call."""
+def _of_operation(made: Any, call: Call, inner: Any, own: list[Call]) -> dict[str, Any]:
+    """What a module that ran again has made, and whose row it is. `own`: the calls of that loss."""
     found = named(made, inner)
     first = made
     if made.infinite is not None:
@@ -206,9 +208,19 @@ def _of_operation(made: Any, call: Call, inner: Any, alone: bool = False) -> dic
     if "sample" not in row and not made.own:
         row |= replayed.only_sample(partial(is_finite_without, call), first.learned)
         row = {**batch_in_hand(), **row}
-    if "sample" not in row and (alone or not first.learned):
+    if "sample" not in row and (len(own) == 1 or not first.learned):
         row |= _record_of([call])
+    if "sample" not in row and not batches.given_out() and _only_one_is_bad(call, own):
+        entry = rows_of.entry_given(first.given_to)
+        row |= {} if entry is None else {"sample": entry.sample}
     return {**found, **part_of(first), **row}
+
+
+def _only_one_is_bad(call: Call, own: list[Call]) -> bool:
+    """Of several calls of one loss: what the others made is finite."""
+    others = [one for one in own if one is not call and one.module() is call.module()]
+    made = (followed(one)[0] for one in others)
+    return bool(others) and all(bool(part.isfinite().all()) for output in made for part in tensors(output))
 
 
 def _record_of(calls: list[Call]) -> dict[str, Any]:
@@ -319,7 +331,7 @@ def of_gradients(
     for call in mine:
         made = _made_nan(call)
         if made is not None:  # in what the loss leaves out
-            return {**_of_operation(made, call, inner_of(call)), **seen}
+            return {**_of_operation(made, call, inner_of(call), []), **seen}
     if any(str(gradient.dtype) == "torch.float16" for _, gradient in bad):
         seen["half"] = True
     found: dict[str, Any] = {"kind": "gradient", **weights.name_of(bad[-1][0], modules), **seen}

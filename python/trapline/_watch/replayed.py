@@ -62,9 +62,11 @@ class _Ran(NamedTuple):
 
 
 class Loss(NamedTuple):
-    """What `backward` was called of. Variables of the program hold it, or what it is a share of."""
+    """What `backward` was called of. Variables of the program hold it, or what it is a share of; or none does,
+    and `by_line` the call says what it is: `(loss + penalty).backward()`."""
 
     tensor: Any
+    by_line: bool = False
 
     def is_it(self, value: Any) -> bool:
         return value is self.tensor
@@ -130,9 +132,9 @@ def _are_large() -> bool:
     return elements > _MAX_WEIGHTS
 
 
-def of_loss(loss: Any, calls: list[Call]) -> dict[str, Any]:
+def of_loss(loss: Any, calls: list[Call], by_line: bool = False) -> dict[str, Any]:
     """Facts of the operation that made the loss not finite; {} where that cannot be seen."""
-    last = Loss(loss)
+    last = Loss(loss, by_line)
     ran, how = _either(lambda how: _made(last, calls, how))
     if ran is None:
         return {}
@@ -153,7 +155,22 @@ def of_loss(loss: Any, calls: list[Call]) -> dict[str, Any]:
             lambda without: not _is_bad(_run(last, calls, how, without).value),
             first.learned,
         )
+        facts |= {} if "sample" in facts or batches.given_out() else _record(first, last, calls, how)
     return facts
+
+
+def _record(first: Any, last: Loss, calls: list[Call], how: _How) -> dict[str, Any]:
+    """In a program without a DataLoader, the record that its own function was given, without which all would
+    have been finite."""
+    entry = rows_of.entry_given(first.given_to)
+    if entry is None:
+        return {}
+    try:
+        left = _run(last, calls, how, Without(entry.count, entry.place)).value
+    except Exception as error:  # it does not work with fewer of them
+        debug(f"watch: not without a record: {error!r}")
+        return {}
+    return {} if _is_bad(left) else {"sample": entry.sample}
 
 
 def of_gradients(loss: Any, calls: list[Call]) -> dict[str, Any]:
@@ -265,9 +282,12 @@ def _run_once(
         try:
             value = slices.value_of(last.is_it, last.is_share)
         except CannotRun:
-            if type(last) is Loss or not last.function:
+            if type(last) is Loss and last.by_line:
+                value = slices.receiver_of("backward")
+            elif type(last) is Held and last.function:
+                value = slices.argument_of(last.function)
+            else:
                 raise
-            value = slices.argument_of(last.function)
     return _Ran(value, flow, session.drew)
 
 

@@ -42,6 +42,11 @@ void ViolationWriter::write_made_between() {
         fmt::format("the sample itself has no {}: look at what the collate function puts there (numbers that "
                     "it draws, marks, an offset), and how many there are by its settings",
                     value()));
+  } else if (!only(hi())) {
+    fix(fmt::format(
+        "the data set makes another number each time: look at what is drawn there, and where {} {} "
+        "made: {}",
+        own("the " + nouns()), facts.variable ? "is" : "are", outside()));
   } else {
     fix(fmt::format(
         "the data set draws the number anew each time: look at what draws it; random.randint(a, b) "

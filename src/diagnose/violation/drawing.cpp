@@ -149,6 +149,7 @@ void fix_multinomial(ViolationWriter& w) {
 // The weights of a data sampler: no model is asked, so no logits, no temperature and no learning rate.
 void write_sampler(ViolationWriter& w) {
   const SamplerFact& sampler = *w.facts.sampler;
+  w.finding().device_assert = false;  // a sampler draws in host memory, whatever the model is on
   std::string where = sampler.name;
   if (!w.facts.index.empty()) where = to_text(Variable{sampler.name, w.facts.index});
   if (sampler.variable) where += fmt::format(" ({})", to_text(*sampler.variable));

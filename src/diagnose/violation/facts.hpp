@@ -214,6 +214,8 @@ struct Violation {  // NOLINT(clang-analyzer-optin.performance.Padding): by what
   std::optional<SiblingsFact> siblings;
   std::optional<NamesakeFact> partner;  // the one other table of the module, which has more rows
   std::optional<CodesFact> codes;
+  std::optional<MadeAt>
+      look_up{};  // the only one of the program that gives -1 for nothing: "letters.find(c)"
   std::optional<NanCastFact> nan_cast;
   bool no_grad = false;          // the model is used, not trained
   bool newest = false;           // and only the last of its row is bad, of several

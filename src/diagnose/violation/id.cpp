@@ -262,6 +262,9 @@ bool stands_inside(const ViolationWriter& w) {
   return at > 0 && w.facts.scan.bad < shape.back() - at;
 }
 
+// As padding does.
+bool ends_row(const ViolationWriter& w) { return w.facts.tensor.shape.size() > 1 && !stands_inside(w); }
+
 // The negative ids mean something other than padding: arithmetic that went wrong, said without a guess.
 void write_off_range(ViolationWriter& w) {
   const std::string min = w.facts.scan.min ? to_text(*w.facts.scan.min) : w.value();
@@ -319,6 +322,7 @@ void write_negative(ViolationWriter& w) {
         "pad_token_id)");
     return;
   }
+  if (one && w.integer() == -1 && w.facts.look_up && !w.all_bad() && !ends_row(w)) return w.write_look_up();
   // nn.Embedding makes the last row of padding_idx=-1, which is a word's.
   std::int64_t padding = w.facts.integer("padding_idx").value_or(-1);
   const bool wrapped = padding == w.hi() - 1;

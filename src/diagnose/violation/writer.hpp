@@ -164,6 +164,9 @@ class ViolationWriter {
   std::string of_codes() const;
   // "if there are meant to be more than 195 classes: "
   std::string if_meant() const;
+
+  // All there is to say where the program's one look-up gave -1 for what it did not find.
+  void write_look_up();
   // Advises to enlarge: on the condition that it is meant so, unless the program itself says how many
   // there are; a wrong value is in the data as well. `otherwise` is said where neither layer nor library is
   // known. True where it is on a condition: then the other reading has to be said, too.

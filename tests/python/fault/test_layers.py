@@ -271,3 +271,20 @@ def test_the_other_table_of_the_module(facts_of):
     layer = facts_of(table_violation(model.entity.weight, torch.tensor([32])))["layer"]
     assert layer["partner"] == {"name": "relation", "rows": 42}
     assert "partner" not in facts_of(table_violation(model.relation.weight, torch.tensor([50])))["layer"]
+
+
+class Panels(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.heads = nn.ModuleList(nn.Linear(7, 5) for _ in range(3))
+
+    def forward(self, x):
+        return torch.stack([head(x) for head in self.heads], 1).reshape(-1, 5)
+
+
+def test_logits_of_several_heads_of_one_list(facts_of):
+    model = Panels()
+    target = torch.zeros(6, dtype=torch.long)
+    target[4] = 5
+    layer = facts_of(label_violation(model(torch.zeros(2, 7)), target))["layer"]
+    assert (layer["name"], layer["certain"]) == ("heads.0 to heads.2", False)

@@ -330,3 +330,38 @@ def test_a_loop_that_takes_a_record_apart():
             found.append(rows_of.at_in_loop())
             assert len(points) == 4 and len(faces) == 2
     assert (found[0]["dataset_index"], found[0]["dataset"]["name"]) == (4, "meshes")
+
+
+def test_the_entry_that_a_function_was_given():
+    orders = [[n, n + 1, 2 * n] for n in range(30)]
+    chunk = orders[10:16]
+    found = rows_of.entry_given([0.5, list(orders[12])])
+    assert (found.sample["dataset"]["name"], found.sample["dataset_index"]) == ("orders", 12)
+    assert (found.count, found.place) == (len(chunk), 2), "the shortest list that has it is what is worked on"
+    pairs = [(torch.tensor([n, 3]), n) for n in range(9)]
+    found = rows_of.entry_given([torch.tensor([4, 3])])
+    assert (found.sample["dataset"]["name"], found.sample["dataset_index"]) == ("pairs", 4) and pairs
+    orders[20] = list(orders[12])
+    del chunk
+    assert rows_of.entry_given([list(orders[12])]) is None, "two have it"
+    assert rows_of.entry_given([torch.tensor([4])]) is None, "one number is easily another's"
+
+
+class Turned(torch.utils.data.Dataset):
+    """The ids that are kept are drawn anew each time; nearly all are beyond the table."""
+
+    def __init__(self):
+        self.random = torch.Generator()
+
+    def __len__(self):
+        return 8
+
+    def __getitem__(self, at):
+        return 60 + torch.randperm(500, generator=self.random)[:4]
+
+
+def test_what_is_bad_in_most_rows_is_no_draw():
+    for ids in DataLoader(Turned(), batch_size=8):
+        violation = make_violation("embedding.indices", ids, 0, 50, {"indices": ids}, frames=[])
+        found = which.sample_of(violation, None, False, [])
+    assert (found["batch"], found["by"]) == (0, "hand") and "dataset_index" not in found

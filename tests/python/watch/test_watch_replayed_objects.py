@@ -244,3 +244,65 @@ def test_forces_that_are_asked_for_by_the_program(watch):
     seen = watch.verdict()
     first = seen.get("inf_before", seen)
     assert (seen["kind"], seen["step"], first["op"], first["derived"]) == ("loss", BAD, "acos", True)
+
+
+class Sets(nn.Module):
+    """The probability of a set of items, by a determinant: 0 where one is in it twice."""
+
+    def __init__(self):
+        super().__init__()
+        torch.manual_seed(0)
+        self.items = nn.Parameter(torch.randn(12, 6))
+
+    def log_prob(self, items):
+        v = self.items[torch.as_tensor(items)]
+        return torch.logdet(v @ v.T)
+
+
+@pytest.mark.parametrize("good", [False, True])
+def test_a_sum_that_nothing_holds_and_the_record_of_a_list(watch, good):
+    orders = [[n % 12, (n + 1) % 12] for n in range(20)]
+    orders[13] = [5, 8] if good else [5, 5]
+    orders[3], orders[15] = [2, 7], [1, 9]  # each stands once
+    model = Sets()
+    optimizer = torch.optim.SGD(model.parameters(), lr=0.0)
+    for start in range(0, 20, 5):
+        chunk = orders[start : start + 5]
+        likelihood = torch.stack([model.log_prob(one) for one in chunk]).mean()
+        penalty = model.items.square().mean()
+        optimizer.zero_grad()
+        (penalty - likelihood).backward()
+        optimizer.step()
+    seen = watch.verdict()
+    if good:
+        assert seen is None
+        return
+    assert (seen["step"], seen["op"], seen["origin"]["function"]) == (3, "linalg.slogdet", "log_prob")
+    assert (seen["sample"]["dataset"]["name"], seen["sample"]["dataset_index"]) == ("orders", 13)
+
+
+class Filter(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.scale = nn.Parameter(torch.ones(()))
+
+    def forward(self, x):
+        return (x / x.sum() * self.scale).sum()
+
+
+@pytest.mark.parametrize("bad, index", [((7,), 7), ((7, 8), None)])
+def test_the_only_bad_one_of_several_calls(watch, bad, index):
+    numpy = pytest.importorskip("numpy")
+    rows = [numpy.full(3, 1.0 + n, dtype=numpy.float32) for n in range(12)]
+    for at in bad:
+        rows[at] = numpy.array([1.0 + at, -1.0 - at, 0.0], dtype=numpy.float32)
+    model = Filter()
+    optimizer = torch.optim.SGD(model.parameters(), lr=0.0)
+    for start in range(0, 12, 3):
+        optimizer.zero_grad()
+        loss = sum(model(torch.from_numpy(rows[at])) for at in range(start, start + 3)) / 3
+        loss.backward()
+        optimizer.step()
+    seen = watch.verdict()
+    assert (seen["op"], seen["step"]) == ("div", 3)
+    assert seen.get("sample", {}).get("dataset_index") == index

@@ -8,7 +8,7 @@ from trapline._fault.data import at_work, batches, hand, values
 from trapline._fault.data.samples import Sample
 
 _MIN_ROWS = 4
-_NOT_BLAMED = ("inside", "padding", "collate", "drawn", "replaced")
+_NOT_BLAMED = ("inside", "padding", "collate", "replaced")
 _MANY_ROWS = 8  # among which half are no chance
 
 

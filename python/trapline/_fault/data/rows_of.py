@@ -4,7 +4,8 @@ made, the record of a list that was cut by hand, what a loop is at. Nothing but 
 
 from __future__ import annotations
 
-from typing import Any, Callable, Optional
+from collections.abc import Iterable
+from typing import Any, Callable, NamedTuple, Optional
 
 from trapline._fault.data import asked, contents, hand, order, records, samples, values
 from trapline._fault.data.batches import Batch
@@ -12,6 +13,7 @@ from trapline._fault.program import computed, holders, loops, names, owners, sco
 from trapline._library import capi
 
 _MAX_RECORDS = 1 << 20
+_MAX_ENTRIES = 1 << 16  # that are compared
 _MAX_LOOPS = 8
 _MIN_RECORDS = 5  # fewer may be what a data set is split into
 Sample = dict[str, Any]
@@ -270,6 +272,56 @@ def record_given(given: list[Any]) -> Optional[Sample]:
         return None
     length, name, held, place = max(found, key=lambda one: one[0])
     return {**records.sample(name, held, length, place, None, likely=True), "by": "loop"}
+
+
+class Entry(NamedTuple):
+    """The place of a record in the longest list of the program's that has it, and in the shortest."""
+
+    sample: Sample
+    count: int
+    place: int
+
+
+def entry_given(given: Iterable[Any]) -> Optional[Entry]:
+    """The one record of a list of the program's that a function was given, as it is or copied, whole or an
+    array of it."""
+    lists = [
+        (name, held)
+        for name, held in names.variables()
+        if type(held) in (list, tuple) and _MIN_RECORDS <= len(held) <= _MAX_ENTRIES and _is_record(held[0])
+    ]
+    for value in given:
+        whole = type(value) in (list, tuple, dict, str) and len(value) > 0
+        array = holders.as_tensor(value, values.MAX_ELEMENTS) if holders.is_array(value) else None
+        if not whole and (array is None or array.numel() < 2):
+            continue
+        found = []
+        for name, held in lists:
+            at = [place for place, entry in enumerate(held) if _is_same(entry, value) or _holds(entry, value)]
+            if len(at) == 1 and held is not value:
+                found.append((len(held), name, held, at[0]))
+        if found:
+            length, name, held, place = max(found, key=lambda one: one[0])
+            shortest = min(found, key=lambda one: one[0])
+            sample = {**records.sample(name, held, length, place, None, likely=True), "by": "loop"}
+            return Entry(sample, shortest[0], shortest[3])
+    return None
+
+
+def _holds(entry: Any, value: Any) -> bool:
+    inside = entry.values() if type(entry) is dict else entry if type(entry) in (list, tuple) else ()
+    return holders.is_array(value) and any(holders.is_array(one) and _is_same(one, value) for one in inside)
+
+
+def _is_same(one: Any, other: Any) -> bool:
+    if one is other:
+        return True
+    if not (holders.is_array(one) and holders.is_array(other)):
+        return type(one) in (list, tuple, dict, str) and contents.same(one, other)
+    if tuple(one.shape) != tuple(other.shape):
+        return False
+    one, other = (holders.as_tensor(array, values.MAX_ELEMENTS) for array in (one, other))
+    return one is not None and other is not None and bool((one == other).all())
 
 
 def _members(entry: Any) -> set[tuple[int, int]]:

@@ -234,9 +234,21 @@ def logits_layer(scores: Any, classes: int) -> Optional[Layer]:
         if candidates:
             candidate = candidates[0]
             candidate["certain"] = complete and len(candidates) == 1
+            candidate["name"] = _of_one_list([one["name"] for one in candidates]) or candidate["name"]
             return candidate
         return None  # the graph was seen and says that no layer has this width
     return _only_layer_of_width(classes)
+
+
+def _of_one_list(names: list[str]) -> str:
+    """ "heads.0 to heads.3", where several of one list have made the scores together."""
+    parts = [name.rpartition(".") for name in names]
+    if len(names) < 2 or len({list_of for list_of, _, _ in parts}) > 1 or not parts[0][0]:
+        return ""
+    if not all(number.isdigit() for _, _, number in parts):
+        return ""
+    numbers = sorted(int(number) for _, _, number in parts)
+    return f"{parts[0][0]}.{numbers[0]} to {parts[0][0]}.{numbers[-1]}"
 
 
 def node_kind(node: Any) -> str:

@@ -59,6 +59,22 @@ class Slices:
             raise CannotRun(f"nothing says what {function} was given")
         return self._given(frame, found[0].args[0], _DEPTH)
 
+    def receiver_of(self, method: str) -> Any:
+        """Makes again what a method is called of in a line that runs, where no variable holds it:
+        `(loss + penalty).backward()`. Raises CannotRun."""
+        for frame in scope.live_frames():
+            running = None if _is_torch(frame) else self._text(frame).running()
+            found = [
+                node.func.value
+                for node in ast.walk(running or ast.Pass())
+                if isinstance(node, ast.Call)
+                and isinstance(node.func, ast.Attribute)
+                and node.func.attr == method
+            ]
+            if len(found) == 1 and not isinstance(found[0], ast.Name):
+                return self._given(frame, found[0], _DEPTH)
+        raise CannotRun(f"no line calls {method} of an expression")
+
     def _given(self, frame: FrameType, argument: ast.expr, depth: int) -> Any:
         statement = ast.Assign(targets=[ast.Name(id=_ARGUMENT, ctx=ast.Store())], value=argument)
         ast.copy_location(statement, argument)
