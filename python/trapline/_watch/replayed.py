@@ -62,8 +62,8 @@ class _Ran(NamedTuple):
 
 
 class Loss(NamedTuple):
-    """What `backward` was called of. Variables of the program hold it, or what it is a share of; or none does,
-    and `by_line` the call says what it is: `(loss + penalty).backward()`."""
+    """What `backward` was called of. Variables of the program hold it, or what it is a share of; or, where
+    none does, `by_line` the call says what it is: `(loss + penalty).backward()`."""
 
     tensor: Any
     by_line: bool = False
