@@ -140,6 +140,8 @@ def look_into(
         add("made", lambda: creations.made(facts.get("layer"), facts.get("library") or {}))
     if "counted" not in facts and operator.startswith("embedding"):
         add("counted", lambda: counts.named_in(facts.get("made")))
+    if "together" in (facts.get("layer") or {}):
+        facts["layer"]["name"] = facts["layer"].pop("together")
     if operator.startswith("nll_loss"):
         add("as_nll", lambda: _called_itself("nll_loss", "cross_entropy"))
     if operator.startswith("multinomial"):

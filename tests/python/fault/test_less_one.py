@@ -54,13 +54,14 @@ def test_what_takes_a_number_off_labels(monkeypatch, lines, text, number):
 @pytest.mark.parametrize(
     ("lines", "text"),
     [
-        ("ids = [letters.find(c) for c in name]\n", "letters.find(c)"),
-        ("y = classes.get(name, -1)\n", "classes.get(name, -1)"),
-        ("y = letters.rfind(c)\nz = letters.find(c)\n", None),  # which of them?
-        ("at = text.find('abc')\n", None),  # of a part of a text
-        ("y = classes.get(name, 0)\n", None),
-        ("y = classes.get(name)\n", None),
-        ("y = letters.find(c, 3)\n", None),
+        ("ids = [letters.find(c) for c in name]\nsize = len(letters)\n", "letters.find(c)"),
+        ("y = classes.get(name, -1)\nsize = len(classes)\n", "classes.get(name, -1)"),
+        ("at = path.find(sep)\nsize = len(classes)\n", None),  # of another thing
+        ("y = letters.rfind(c)\nz = letters.find(c)\nsize = len(letters)\n", None),  # which of them?
+        ("at = text.find('abc')\nsize = len(text)\n", None),  # of a part of a text
+        ("y = classes.get(name, 0)\nsize = len(classes)\n", None),
+        ("y = classes.get(name)\nsize = len(classes)\n", None),
+        ("y = letters.find(c, 3)\nsize = len(letters)\n", None),
     ],
 )
 def test_the_one_look_up(monkeypatch, lines, text):

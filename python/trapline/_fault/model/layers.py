@@ -227,15 +227,16 @@ def _width_of(module: Any, attribute: str) -> Any:
 
 
 def logits_layer(scores: Any, classes: int) -> Optional[Layer]:
-    """The layer that computed the class scores: by the autograd graph, else the only one of that width."""
+    """The layer that computed the class scores: by the autograd graph, else the only one of that width. Of
+    several of one list the first, and how they are called `together`."""
     node = getattr(scores, "grad_fn", None)
     if node is not None:
         candidates, complete = _walk(node, classes)
         if candidates:
             candidate = candidates[0]
             candidate["certain"] = complete and len(candidates) == 1
-            candidate["name"] = _of_one_list([one["name"] for one in candidates]) or candidate["name"]
-            return candidate
+            together = _of_one_list([one["name"] for one in candidates])
+            return {**candidate, "together": together} if together else candidate
         return None  # the graph was seen and says that no layer has this width
     return _only_layer_of_width(classes)
 

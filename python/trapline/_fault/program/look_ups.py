@@ -1,5 +1,5 @@
-"""The only look-up of the program's that gives -1 for what it does not find: `letters.find(c)`,
-`classes.get(name, -1)`."""
+"""The only look-up of the program's that gives -1 for what it does not find, in what some size is the length
+of: `letters.find(c)` beside `len(letters)`, `classes.get(name, -1)` beside `len(classes)`."""
 
 from __future__ import annotations
 
@@ -14,16 +14,22 @@ _FINDS = ("find", "rfind")
 
 def of_nothing() -> Optional[dict[str, Any]]:
     """`text`, `file` and `line`; None where there are several, or none."""
-    found = {
-        (file, node.lineno, ast.unparse(node))
+    calls = [
+        (file, node)
         for file, tree in texts.user_trees()
         for node in ast.walk(tree)
-        if isinstance(node, ast.Call) and _gives_nothing(node)
+        if isinstance(node, ast.Call)
+    ]
+    found = {
+        (file, call.lineno, ast.unparse(call)): ast.unparse(call.func.value)  # type: ignore[attr-defined]
+        for file, call in calls
+        if _gives_nothing(call)
     }
     if len(found) != 1:
         return None
-    file, line, text = found.pop()
-    return {"text": text, "file": file, "line": line} if len(text) <= _MAX_TEXT else None
+    (file, line, text), looked_in = found.popitem()
+    sized = any(ast.unparse(call) == f"len({looked_in})" for _, call in calls)
+    return {"text": text, "file": file, "line": line} if sized and len(text) <= _MAX_TEXT else None
 
 
 def _gives_nothing(call: ast.Call) -> bool:
