@@ -68,6 +68,7 @@ struct WatchFact {
   std::optional<MadeAt> divides{};  // the only division of the function that writes the weights
   std::optional<MadeAt>
       factor_before{};      // and what that was made of, where a statement or function before it did
+  std::string infinite{};   // of a gradient: the weight that held an infinity before it
   std::string factor_by{};  // the operation that made these others of finite numbers
   std::string factor_name{}, factor_text{};  // the variable that holds these: "gain", and what computed it
   std::vector<std::string> made_with{};      // operations of the loss, nearest to it first

@@ -126,6 +126,11 @@ std::string fetched_help(const WatchFact& watch) {
 }
 
 std::string derivative_help(const WatchFact& watch) {
+  if (!watch.infinite.empty())
+    return fmt::format(
+        "the weight {} held an infinity before that, of which the forward pass made finite numbers and the "
+        "derivative cannot: look at what put it there (the initialisation, what the program writes)",
+        layer_name(watch.infinite, '`'));
   const WatchSeen& at = watch.inf_before ? *watch.inf_before : watch.first;
   const std::string& op = at.op;
   if (op.ends_with(".backward") && !watch.backward && !watch.origin)
@@ -270,6 +275,11 @@ std::string look_text(const WatchFact& watch) {
         "nothing, a root of a "
         "number below 0",
         at.name.empty() ? "the weight" : layer_name(at.name, '`'), written_after(at));
+  if (at.kind == "weights" && at.buffer && !at.type.empty())
+    return fmt::format(
+        "look at what {} was given when it was made (a count of 0, a share, a table): nothing in the program "
+        "writes {}, and {} has no weights that training could break",
+        at.type, layer_name(at.name, '`'), at.type);
   if (at.kind == "weights" && at.buffer && !at.beside)
     return fmt::format(
         "look at what writes {} (a queue, a running statistic, an average), at rows that nothing has written "
@@ -286,8 +296,8 @@ std::string look_text(const WatchFact& watch) {
                        at.step > 1 ? ", or what the program writes there itself" : " or the initialisation",
                        at.unit, at.step);
   if (at.kind == "state")
-    return "the gradients are so large that their squares overflow, and the weight hardly changes from then "
-           "on: "
+    return "the gradients are so large that their squares overflow, and those elements of the weight stop "
+           "moving: "
            "find what is so large, a fill value in the data (1e20, 9.97e36) or numbers that grow from step "
            "to "
            "step; then begin again with a new optimizer, as this one keeps the infinity";

@@ -312,5 +312,18 @@ TEST(AdviceTrue, TheOneLookUpOfTheProgram) {
   EXPECT_TRUE(says(diagnose(ids), "if -1 marks padding")) << all(diagnose(ids));
 }
 
+// Codes that a table lacks, all over a map: looked at before -1 is taken for a mark.
+TEST(AdviceTrue, MinusOneOfAMapIsLookedAtFirst) {
+  json facts = facts_of("nll_loss_forward.target", -1, 6,
+                        {{"scan", {{"bad", 919}, {"total", 4096}, {"min", -1}, {"max", 5}}}});
+  facts["op"] = "cross_entropy";
+  facts["tensor"]["shape"] = {4, 32, 32};
+  EXPECT_TRUE(diagnose(facts).fix.front().starts_with(
+      "look at where the labels are made, before -1 is taken for a mark"))
+      << all(diagnose(facts));
+  facts["sample"] = {{"dataset_index", 1}, {"by", "padding"}};
+  EXPECT_FALSE(says(diagnose(facts), "before -1 is taken for a mark")) << all(diagnose(facts));
+}
+
 }  // namespace
 }  // namespace trapline::diagnose

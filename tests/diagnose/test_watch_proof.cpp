@@ -209,6 +209,24 @@ TEST(Watch, WhatADataSetMadeWhenItWasAskedAgain) {
   EXPECT_TRUE(advises(watch, "NumPy meets an `overflow` in this line: look at what goes in there"));
 }
 
+TEST(Watch, AWeightThatWasInfiniteBeforeItsGradient) {
+  json watch = {{"what", "nan"}, {"kind", "gradient"}, {"step", 3}, {"unit", "step"}, {"op", "pow"}};
+  watch["backward"] = {{"name", ""}, {"type", "Widths"}};
+  EXPECT_TRUE(advises(watch, "the derivative of `pow` is not finite"));
+  watch["infinite"] = "width";
+  EXPECT_TRUE(advises(watch, "the weight `width` held an infinity before that"));
+  EXPECT_FALSE(advises(watch, "an epsilon, a clamp"));
+}
+
+TEST(Watch, ABufferThatALossHasComputedWhenItWasMade) {
+  json watch = {{"what", "nan"}, {"kind", "weights"}, {"step", 1}, {"unit", "step"}, {"buffer", true}};
+  watch["name"] = "criterion.m_list";
+  EXPECT_TRUE(advises(watch, "rows that nothing has written"));
+  watch["type"] = "LDAMLoss";
+  EXPECT_TRUE(advises(watch, "look at what LDAMLoss was given when it was made"));
+  EXPECT_FALSE(advises(watch, "rows that nothing has written"));
+}
+
 TEST(Watch, WhatMadeTheFactorOfALoss) {
   json watch = {{"what", "nan"},  {"kind", "loss"}, {"step", 7},
                 {"unit", "step"}, {"op", "mul"},    {"factor", true}};

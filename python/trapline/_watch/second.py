@@ -89,6 +89,9 @@ class Second:
             elif out["step"] == light.updates.spoilt:
                 out |= {"by_gradients": True, **place.half_of(reached.values())}
         candidates.doubt(out)
+        if kind == "gradient":
+            modules = [module for call in light.calls if (module := call.module()) is not None]
+            out |= weights.infinite(reached.values(), modules)
         light.suspect = Suspect(out, what == "nan", [*self.parameters(), *reached.values()], reached)
 
     def parameters(self) -> Iterator[Any]:

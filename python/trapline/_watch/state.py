@@ -1,5 +1,5 @@
 """Squares of the gradients that an optimizer keeps (Adam's `exp_avg_sq`): they overflow where the gradients
-do not, and the weight hardly changes from then on.
+do not, and those elements of the weight stop moving.
 """
 
 from __future__ import annotations

@@ -142,8 +142,8 @@ class Suspect:
         self._reached = {
             key: weakref.ref(p) for key, p in reached.items()
         }  # of the parameters that the loss depends on
-        # A weight may be infinite on purpose: only those that turn bad count.
-        self._before = {id(p) for p in parameters if not are_finite([p])}
+        # A weight may be infinite on purpose: only those count that turn bad, or have more of it.
+        self._before = {id(p): _how_bad(p) for p in parameters if not are_finite([p])}
         self._bad: list[Any] = []  # weak references to the parameters whose gradients it spoiled
         self._fine: list[Any] = []  # and to those with finite gradients of a loss that was NaN
 
@@ -225,7 +225,11 @@ class Suspect:
         if not spoiled and not broken and not given:
             return [weakref.ref(p) for p in fine]
         bad = [p for p in parameters.values() if not are_finite([p])]
-        return [weakref.ref(p) for p in bad if given or id(p) not in self._before]
+        return [weakref.ref(p) for p in bad if given or self._is_worse(p)]
+
+    def _is_worse(self, parameter: Any) -> bool:
+        before = self._before.get(id(parameter))
+        return before is None or any(now > then for now, then in zip(_how_bad(parameter), before))
 
     def by_hand(self, at_end: bool) -> list[Any]:
         """Where no optimizer tells when it has stepped: weak references to the weights that are bad now. Of
@@ -233,7 +237,13 @@ class Suspect:
         """
         given = self.fact["kind"] == "optimizer" or (at_end and self.fact["kind"] == "weights")
         bad = [p for p in _alive(self._reached.values()) if not are_finite([p])]
-        return [weakref.ref(p) for p in bad if given or id(p) not in self._before]
+        return [weakref.ref(p) for p in bad if given or self._is_worse(p)]
+
+
+def _how_bad(parameter: Any) -> tuple[int, int]:
+    """How many elements are NaN, and how many not finite."""
+    held = parameter.detach()
+    return int(held.isnan().sum()), int((~held.isfinite()).sum())
 
 
 def _alive(references: Iterable[Any]) -> list[Any]:

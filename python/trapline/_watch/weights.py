@@ -10,6 +10,7 @@ import torch
 
 from trapline._fault.program import arisen, owners, written
 from trapline._watch import schedules, stepped
+from trapline._watch.again import is_plain
 from trapline._watch.forward import is_bad_weight
 from trapline._watch.rows import batch_in_hand
 from trapline._watch.slopes import Slopes, op_of
@@ -60,7 +61,8 @@ def of_weights(module: Any, name: str, known: Known) -> dict[str, Any]:
         by = written.by_module(owner, leaf)
         function = str(by.get("origin", {}).get("function", ""))
         here = {"written": "forward"} if function.rpartition(".")[2] == "forward" else {}
-        return {"kind": "weights", "name": name, "buffer": True, **by, **here}
+        made = {} if by or next(module.parameters(), None) is not None else _made_with(module, name)
+        return {"kind": "weights", "name": name, "buffer": True, **by, **here, **made}
     told = told_as(mine, name, known.modules)
     if id(mine) in known.bad and known.is_fine(mine) != "loaded":
         late = written.weights_before(name) if id(mine) in known.late else {}
@@ -74,6 +76,14 @@ def of_weights(module: Any, name: str, known: Known) -> dict[str, Any]:
     if id(mine) in known.good:  # the program updates them itself, or from copies that an optimizer has
         return {"kind": "optimizer", "name": told}
     return {"kind": "weights", "name": told, **written.weights_before(name)}
+
+
+def _made_with(module: Any, name: str) -> dict[str, Any]:
+    """Of a library's module without weights, a loss as a rule, which has computed a buffer of what it was
+    made with: by the variable that has it, `type`, and the line that made it."""
+    made = arisen.bound(module)
+    held = next((variable for variable, root in owners.roots() if root is module), "")
+    return {"name": f"{held}.{name}", "type": type(module).__name__, **made} if made and held else {}
 
 
 def _others(bad: list[Any]) -> dict[str, Any]:
@@ -206,6 +216,21 @@ def of_update(
 def changed() -> dict[str, Any]:
     """Of gradients that were finite behind `backward`: where the program writes them before the step."""
     return {"changed": True, **written.gradients()}
+
+
+def infinite(parameters: Iterable[Any], modules: Iterable[Any]) -> dict[str, Any]:
+    """`infinite`, the name of a weight that held an infinity before, where its own gradient is not finite."""
+    for parameter in parameters:
+        if not isinstance(parameter.grad, torch.Tensor) or not is_plain(parameter.grad):
+            continue
+        at = parameter.detach().isinf()
+        if (
+            at.shape == parameter.grad.shape
+            and bool(at.any())
+            and not bool(parameter.grad[at].isfinite().all())
+        ):
+            return {"infinite": name_of(parameter, modules).get("name", "")}
+    return {}
 
 
 def name_of(parameter: Any, modules: Iterable[Any]) -> dict[str, Any]:

@@ -323,6 +323,7 @@ std::optional<WatchFact> read_watch(const json& facts) {
   watch.own = boolean(*object, "own").value_or(false);
   watch.late = boolean(*object, "late").value_or(false);
   watch.factor = boolean(*object, "factor").value_or(false);
+  watch.infinite = text(*object, "infinite");
   watch.factor_by = text(*object, "factor_by");
   if (const json* divides = object_member(*object, "divides"))
     watch.divides =

@@ -322,11 +322,11 @@ void fix_above(ViolationWriter& w) {
     return;
   }
   if (runs_over_the_end(w)) {
-    w.fix(
-        fmt::format("the places run on beyond the end by {0}: begin them earlier; a queue or a replay "
-                    "buffer goes on at the start, and only where the oldest may be overwritten; what keeps "
-                    "all has {0} place{1} too few",
-                    w.facts.scan.bad, w.facts.scan.bad == 1 ? "" : "s"));
+    w.fix(fmt::format(
+        "the places run on beyond the end by {0}: see whether their begin and their number are right; "
+        "what is right and too long is split, or has {0} place{1} too few; a queue or a replay buffer "
+        "goes on at the start, and only where the oldest may be overwritten",
+        w.facts.scan.bad, w.facts.scan.bad == 1 ? "" : "s"));
   }
   if (counted) return;           // what has no 0 needs no place more
   if (w.facts.computed) return;  // the arithmetic is wrong, or the size that it goes by: both stand there

@@ -30,15 +30,18 @@ constexpr Wrapped kWrapped[] = {{255, "uint8"}, {65535, "uint16"}, {4294967295, 
 
 // What finds nothing gives -1.
 std::string look_up(const ViolationWriter& w) {
+  if (w.facts.tensor.shape.size() > 1)
+    return fmt::format(
+        "look at where {} {} made, before -1 is taken for a mark: a table of codes that lacks some gives it, "
+        "too "
+        "(also for codes that interpolation has made up), and those are wrong",
+        w.users(), w.facts.variable ? "is" : "are");
   return fmt::format(
       "if a look-up that found nothing gave it (str.find, dict.get(key, -1), a pandas category), look at "
       "where {} {} made: correct the name that it did not find, add it to the classes, or leave that record "
       "out",
       w.users(), w.facts.variable ? "is" : "are");
 }
-
-// A label for each place of a picture or a text, where marks are usual, and not one for each record.
-bool dense(const ViolationWriter& w) { return w.facts.tensor.shape.size() > 1; }
 
 // Labels that do not count are there, and are left out: -1 is another thing.
 void write_second_mark(ViolationWriter& w, std::int64_t ignored) {
@@ -131,7 +134,7 @@ void write_label_mark(ViolationWriter& w, std::int64_t label) {
       return;
     }
     const std::string name = w.in_code(w.argument());
-    if (label == -1 && (w.op() == "one_hot" || !dense(w))) w.fix(look_up(w));
+    if (label == -1 && !w.is_padding()) w.fix(look_up(w));
     if (w.op() == "one_hot") {
       w.fix(
           fmt::format("if {1} marks what is unlabelled, give it a row of zeros: known = {0} != {1}; "
@@ -153,7 +156,7 @@ void write_label_mark(ViolationWriter& w, std::int64_t label) {
   if (label == -1 && both && w.facts.library.caller.empty()) return write_second_mark(w, ignored);
   w.finding().summary +=
       fmt::format("; {} looks like an ignore label, but ignore_index is {}", label, ignored);
-  if (label == -1 && !dense(w)) w.fix(look_up(w));
+  if (label == -1 && !w.is_padding()) w.fix(look_up(w));
   const std::string knob = w.ignore_knob();
   if (!knob.empty()) w.fix(knob);
   if (w.facts.library.caller.empty() && !both) {

@@ -94,7 +94,7 @@ bool buffer(ViolationWriter& w) {
       "power of a number below 0, a logarithm, a division by 0; where each batch adds to it (a running "
       "statistic), the first one that has no row, one row (its std), or a NaN",
       w.facts.weights->buffer));
-  w.fix("a running statistic does not recover: begin again, or take a checkpoint from before");
+  w.fix("if it is a running statistic, it does not recover: begin again, or take a checkpoint from before");
   return true;
 }
 

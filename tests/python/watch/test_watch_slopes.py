@@ -305,3 +305,28 @@ def test_the_table_has_a_case_for_each_row():
             names.add(slopes.base_of(node.name()))
             queue.extend(following for following, _ in node.next_functions if following is not None)
     assert slopes.SLOPES.keys() <= names
+
+
+def test_a_weight_that_was_infinite_before(watch_that_looks):
+    """The forward pass makes a finite number of it; after the step it is NaN, and no more only infinite."""
+
+    class Widths(nn.Module):
+        def __init__(self):
+            super().__init__()
+            self.width = nn.Parameter(torch.tensor([1.0, 2.0]))
+
+        def forward(self, x):
+            return torch.exp(-x / self.width**2).sum(1)
+
+    model = Widths()
+    optimizer = torch.optim.SGD(model.parameters(), lr=0.01)
+    for turn in range(1, 6):
+        if turn == 3:
+            with torch.no_grad():
+                model.width[1] = float("inf")
+            optimizer = torch.optim.SGD(model.parameters(), lr=0.01)
+        optimizer.zero_grad()
+        model(torch.ones(3, 2)).mean().backward()
+        optimizer.step()
+    seen = watch_that_looks.verdict()
+    assert (seen["kind"], seen["step"], seen["op"], seen["infinite"]) == ("gradient", 3, "pow", "width")

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import sys
+
 import pytest
 
 torch = pytest.importorskip("torch")
@@ -213,3 +215,31 @@ def test_weights_that_are_broken_between_two_losses_that_hide_it(watch):
     seen = watch.verdict()
     assert (seen["kind"], seen["step"], seen["written"]) == ("weights", 2, "first")
     assert line_of(seen) == "p.add_(p.grad * (0.05 / norm))"
+
+
+class Margins(nn.Module):
+    """A loss of a library's, which computes a buffer of what it is given."""
+
+    def __init__(self, counts):
+        super().__init__()
+        self.register_buffer("margins", torch.tensor(counts) / torch.tensor(counts))
+
+    def forward(self, out, y):
+        return nn.functional.cross_entropy(out - self.margins * 0.1, y)
+
+
+def test_a_buffer_that_a_loss_has_computed_when_it_was_made(watch_that_looks, monkeypatch):
+    from trapline._watch import weights
+
+    monkeypatch.setattr(weights.written, "by_module", lambda *_: {})  # as of a class of a library's
+    model = nn.Linear(2, 3)
+    line = sys._getframe().f_lineno + 1
+    criterion = Margins([4.0, 0.0, 3.0])
+    optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
+    for _ in range(2):
+        optimizer.zero_grad()
+        criterion(model(torch.ones(4, 2)), torch.tensor([0, 1, 2, 0])).backward()
+        optimizer.step()
+    seen = watch_that_looks.verdict()
+    assert (seen["kind"], seen["name"], seen["type"]) == ("weights", "criterion.margins", "Margins")
+    assert (seen["buffer"], seen["origin"]["line"]) == (True, line)
