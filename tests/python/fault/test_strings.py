@@ -157,3 +157,45 @@ def test_single_words_are_no_texts_of_the_programs():
         return strings.sample_facts(ids, violation["scan"])
 
     assert generate(words[5:8]) is None
+
+
+def test_a_record_of_a_batch_that_a_generator_of_the_programs_has_made():
+    tickets = [{"words": [n % 7, 3]} for n in range(20)]
+    tickets[13]["words"][0] = 9
+
+    def cut():
+        for start in range(0, 20, 4):
+            rows = tickets[start : start + 4]
+            yield torch.tensor([row["words"] for row in rows])
+
+    def step(ids):
+        violation = make_violation("embedding.indices", ids, 0, 7, {"indices": ids}, frames=[])
+        return strings.sample_facts(ids, violation["scan"])
+
+    for ids in cut():
+        if int(ids.max()) > 6:
+            found = step(ids)
+            break
+    assert (found["dataset"]["name"], found["dataset_index"], found["row"]) == ("tickets", 13, 1)
+
+
+def test_which_record_the_row_of_a_batch_is_that_a_loop_has_drawn():
+    """Of several tensors the row alone is known; the generator that made them has the records."""
+    pairs = [([n % 7, 3], n / 20) for n in range(20)]
+    pairs[6][0][1] = 8
+
+    def cut():
+        for start in range(0, 20, 5):
+            rows = pairs[start : start + 5]
+            yield torch.tensor([words for words, _ in rows]), torch.tensor([grade for _, grade in rows])
+
+    def step(ids):
+        violation = make_violation("embedding.indices", ids, 0, 7, {"indices": ids}, frames=[])
+        return which.sample_of(violation, None, False, [])
+
+    for ids, _grades in cut():
+        if int(ids.max()) > 6:
+            found = step(ids)
+            break
+    assert (found["dataset"]["name"], found["dataset_index"], found["row"]) == ("pairs", 6, 1)
+    assert (found["by"], found["likely"]) == ("row", True)

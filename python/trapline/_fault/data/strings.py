@@ -7,8 +7,9 @@ Python's own containers are walked, and texts are compared by identity, never re
 
 from __future__ import annotations
 
+import gc
 from collections import UserDict
-from types import FrameType
+from types import FrameType, GeneratorType
 from typing import Any, Optional
 
 from trapline._fault.data import batches, records, values
@@ -17,6 +18,7 @@ from trapline._fault.program import holders, names, places, scope
 _MAX_ROWS = 1 << 12
 _MAX_LIST = 1 << 20
 _MAX_VARIABLES = 256
+_MAX_GENERATORS = 16
 _MAX_MASK = 1 << 22
 Sample = dict[str, Any]
 
@@ -85,7 +87,7 @@ def _of_row(row: int, rows: int, by: str, frames: Optional[list[FrameType]] = No
 
 def _of_record(row: int, rows: int, by: str, frames: Optional[list[FrameType]]) -> Optional[Sample]:
     """A slice of the program's records, of which its own function has made the rows: likely."""
-    for frame in scope.live_frames() if frames is None else frames:
+    for frame in [*scope.live_frames(), *_generators()] if frames is None else frames:
         for value in list(frame.f_locals.values())[:_MAX_VARIABLES] if places.is_user(frame.f_code) else ():
             if type(value) not in (list, tuple) or len(value) != rows:
                 continue
@@ -97,6 +99,13 @@ def _of_record(row: int, rows: int, by: str, frames: Optional[list[FrameType]]) 
                     sample = records.sample(name, whole, len(whole), at[0], row, likely=True)
                     return {**sample, "by": by} if by else sample
     return None
+
+
+def _generators() -> list[FrameType]:
+    """Of the program's own that wait to go on: one of them may have made the batch."""
+    made = (one for one in gc.get_objects() if type(one) is GeneratorType)
+    frames = [one.gi_frame for one in made if one.gi_frame is not None and places.is_user(one.gi_code)]
+    return frames[:_MAX_GENERATORS]
 
 
 def _are_texts(value: Any) -> bool:

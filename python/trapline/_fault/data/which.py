@@ -86,14 +86,12 @@ def _at_least(violation: dict[str, Any], predicate: Any) -> Any:
     """No sample is known to be at fault: the row of a batch that the program made, or the batch in hand."""
     tensor, scan = violation["tensor"], violation["scan"]
     offsets = (violation.get("args") or {}).get("offsets")
-    found = drawn.sample_facts(tensor, scan, predicate)
-    if (
-        found
-        or guesses.is_run(tensor)
-        or (violation.get("no_grad") and values.is_newest(tensor, scan, predicate))
-    ):
-        return found
+    row = drawn.sample_facts(tensor, scan, predicate)
+    if guesses.is_run(tensor) or (violation.get("no_grad") and values.is_newest(tensor, scan, predicate)):
+        return row
     found = blame.blamed(strings.sample_facts(tensor, scan, offsets), violation, predicate)
+    if row and (found is None or set(row) != {"row"} or row["row"] != found.get("row")):
+        return row
     if found and "likely" in found and rows_of.only_bad_row(tensor, scan, predicate) == found.get("row"):
         found["by"] = "row"
     found = found or only.sample_facts(tensor, scan)
