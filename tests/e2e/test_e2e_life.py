@@ -150,8 +150,10 @@ def test_faults_that_were_caught_are_counted_by_cause(tmp_path: Path) -> None:
     expected = (
         "trapline: the program caught 61 faults (TL101, TL105); to see them: trapline run --report DIR -- ..."
     )
-    *caught, total = outcome.stderr.splitlines()
+    *before, total = outcome.stderr.splitlines()
     assert total == expected
+    # On a machine that is slow enough a fault is told while the program runs, too.
+    caught = [line for line in before if not line.startswith("trapline: [TL105] ")]
     assert [line.partition("] ")[0] for line in caught] == [
         "trapline: caught: [TL105",
         "trapline: caught: [TL101",
