@@ -162,10 +162,11 @@ void write_label_mark(ViolationWriter& w, std::int64_t label) {
   if (w.facts.library.caller.empty() && !both) {
     const char* function = w.facts.as_nll ? "nll_loss" : "cross_entropy";
     const char* module = w.facts.as_nll ? "NLLLoss" : "CrossEntropyLoss";
-    w.fix(
-        fmt::format("if {0} marks what is not to count: F.{1}(..., ignore_index={0}) or "
-                    "nn.{2}(ignore_index={0})",
-                    label, function, module));
+    w.fix(fmt::format(
+        "if {0} marks what is not to count{3}: F.{1}(..., ignore_index={0}) or "
+        "nn.{2}(ignore_index={0})",
+        label, function, module,
+        label == -1 ? " (on purpose, and is not what a look-up or a table gave that lacked something)" : ""));
   }
   if (ignored >= 0 && ignored < w.hi()) {
     if (w.finding().fix.empty()) fix_ignored_class(w, label, ignored);
@@ -174,7 +175,8 @@ void write_label_mark(ViolationWriter& w, std::int64_t label) {
   w.fix(w.finding().fix.empty()
             ? fmt::format("if {0} marks what is not to count, mark it with {1}: labels[labels == {0}] = {1}",
                           label, ignored)
-            : fmt::format("or mark such elements with {1}: labels[labels == {0}] = {1}", label, ignored));
+            : fmt::format("or{2} mark such elements with {1}: labels[labels == {0}] = {1}", label, ignored,
+                          label == -1 ? ", then," : ""));
   if (is_wrapped(w, label)) {
     w.fix(fmt::format(
         "{} in {} can also be a -1 that was stored there: read the labels as int64 from the start", label,
