@@ -161,3 +161,26 @@ def test_rows_that_are_made_of_the_array_are_not_counted(watch_with_batches):
     train(DataLoader(data, batch_size=4))
     seen = watch_with_batches.verdict()
     assert (seen["sample"]["dataset_index"], "rows" in seen) == (5, False)
+
+
+class Opens(Rows):
+    """Opens its file at the first sample, in whatever process that is."""
+
+    def __init__(self):
+        super().__init__(scaled)
+        self.file = None
+
+    def __getitem__(self, at):
+        self.file = self.file or object()
+        self.last = at
+        return super().__getitem__(at)
+
+
+def test_what_a_data_set_opens_for_it_is_not_kept(watch_with_batches):
+    """Or a worker that is forked later would have the file of this process."""
+    data = Opens()
+    train(DataLoader(torch.utils.data.Subset(data, range(40)), batch_size=4, num_workers=1))
+    seen = watch_with_batches.verdict()
+    assert seen["fetched"] == {"op": "div"}
+    assert data.asked == [SPOILT], "in this process"
+    assert data.file is None and not hasattr(data, "last")
