@@ -12,7 +12,7 @@ import torch
 
 from trapline._fault.data import hand, samples
 from trapline._fault.data.fetched import RandomState, fetch
-from trapline._fault.program import places, scope, warned
+from trapline._fault.program import places, warned
 from trapline._library import aside
 from trapline._watch import spoilt
 from trapline._watch.flow import Flow, tensors
@@ -20,7 +20,6 @@ from trapline._watch.flow import Flow, tensors
 Facts = dict[str, Any]
 Place = tuple[str, str, int]  # what NumPy said, file, line
 _NESTED = 3
-_DEPTH = 4
 _READY = ("torch.", "builtins", "numpy")  # kinds of data sets that compute nothing
 
 
@@ -35,14 +34,7 @@ def made() -> Facts:
     data_set, collate = located.batch.loader.data_set(), located.batch.loader.collate()
     if data_set is None or (_computes_nothing(data_set) and not _is_user(collate)):
         return {}
-    with (
-        aside.running(),
-        RandomState(data_set),
-        _members_kept(data_set),
-        torch.no_grad(),
-        _numpy() as said,
-        Flow() as flow,
-    ):
+    with aside.running(), RandomState(data_set), torch.no_grad(), _numpy() as said, Flow() as flow:
         sample = fetch(data_set, indices[row])
         if not _bad(sample) and _is_user(collate):
             sample = _collated(collate, sample)
@@ -56,24 +48,6 @@ def made() -> Facts:
     if not bad or len(lines) != 1:
         return {}
     return {"fetched": {"numpy": wanted[0][0]}, "origin": warned.frame(*lines.pop())}
-
-
-@contextmanager
-def _members_kept(data_set: Any) -> Iterator[None]:
-    """What it binds to itself is undone: a file that it opens at its first sample is to be opened in each
-    worker, and not to come there by the next fork."""
-    before: list[tuple[dict[str, Any], dict[str, Any]]] = []
-    for _ in range(_DEPTH):
-        held = scope.members(data_set)
-        before.append((held, dict(held)))
-        data_set = held.get("dataset")  # of a Subset
-    try:
-        yield
-    finally:
-        for held, was in before:
-            for name in [name for name in held if name not in was]:
-                del held[name]
-            held.update(was)
 
 
 def _computes_nothing(data_set: Any) -> bool:

@@ -21,10 +21,14 @@ def fetch(data_set: Any, index: Any) -> Any:
 
 class RandomState:
     """Puts the random generators back: asking the data set must not change what the program draws next, by
-    the generators of all, or by those that a data set and what lies below it hold."""
+    the generators of all, or by those that a data set and what lies below it hold. So is what the data set
+    binds to itself: a file that it opens at its first sample is to be opened in each worker, and not to come
+    there by the next fork."""
 
     def __init__(self, data_set: Any = None) -> None:
-        self._own = [(one, *kind) for one in _members(data_set) if (kind := _kept_by(one)) is not None]
+        self._bound = [(held, dict(held)) for held in _held(data_set)]
+        own = [value for _, members in self._bound for value in members.values()]
+        self._own = [(one, *kind) for one in own if (kind := _kept_by(one)) is not None]
 
     def __enter__(self) -> RandomState:
         import torch
@@ -53,14 +57,18 @@ class RandomState:
             sys.modules["numpy"].random.set_state(self._numpy)
         for (one, _, put), state in zip(self._own, self._states):
             put(one, state)
+        for held, before in self._bound:
+            for name in [name for name in held if name not in before]:
+                del held[name]
+            held.update(before)
 
 
-def _members(data_set: Any) -> list[Any]:
-    found: list[Any] = []
+def _held(data_set: Any) -> list[dict[str, Any]]:
+    """What the data set has bound to itself, and those below it."""
+    found: list[dict[str, Any]] = []
     for _ in range(_DEPTH):
-        held = scope.members(data_set)
-        found += list(held.values())
-        data_set = held.get("dataset")  # of a Subset, and of the program's own views
+        found.append(scope.members(data_set))
+        data_set = found[-1].get("dataset")  # of a Subset, and of the program's own views
     return found
 
 
