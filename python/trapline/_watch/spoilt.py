@@ -43,6 +43,8 @@ def by_holder(bad: Any) -> dict[str, Any]:
 def _others(located: samples.Located, told: dict[str, Any]) -> dict[str, Any]:
     """`rows`: how many of the data set's own array are not finite, the first of them, and the one `place` of
     a row that all have it in."""
+    import torch
+
     data, row = located.batch.loader.data_set(), told.get("row")
     indices = located.batch.indices
     if (
@@ -56,7 +58,7 @@ def _others(located: samples.Located, told: dict[str, Any]) -> dict[str, Any]:
     for array in _arrays(data):
         if array.shape[1:] != own.shape or not isinstance(indices[row], int) or indices[row] >= len(array):
             continue
-        if not _are_equal(array[indices[row]], own):
+        if not torch.allclose(array[indices[row]].double(), own.double(), rtol=0, atol=0, equal_nan=True):
             continue
         bad = ~array.isfinite()
         rows = bad.reshape(len(array), -1).any(1).nonzero().reshape(-1).tolist()
@@ -72,11 +74,6 @@ def _arrays(data: Any) -> list[Any]:
     held += [one for many in held if type(many) in (list, tuple) and len(many) < _FEW for one in many]
     found = [holders.as_tensor(one, MAX_ELEMENTS) for one in held if holders.is_array(one)]
     return [one for one in found if one is not None and one.dim() and one.dtype.is_floating_point]
-
-
-def _are_equal(one: Any, other: Any) -> bool:
-    one, other = one.double(), other.double()
-    return bool(((one == other) | (one.isnan() & other.isnan())).all())
 
 
 def _of_array(located: samples.Located, told: dict[str, Any]) -> dict[str, Any]:
