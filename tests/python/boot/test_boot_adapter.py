@@ -63,9 +63,10 @@ def world(tmp_path, monkeypatch, library):
 
 
 def put(native, folder):
-    """The adapter with the module that reads this Python's frames."""
+    """The adapter with the module that reads this Python's frames; each comes whole, as from the builder."""
     for path in (native.with_name(compiler.adapter_name(compiler.FRAMES)), native):
-        shutil.copy(path, folder)
+        part = shutil.copy(path, Path(folder, path.name + ".part"))
+        os.replace(part, Path(folder, path.name))
 
 
 def copy_of(native):
