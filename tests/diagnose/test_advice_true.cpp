@@ -296,7 +296,7 @@ TEST(AdviceTrue, TheOneLookUpOfTheProgram) {
   json facts =
       facts_of("nll_loss_forward.target", -1, 5, {{"scan", {{"total", 256}, {"min", -1}, {"max", 4}}}});
   facts["op"] = "cross_entropy";
-  facts["look_up"] = {{"text", "SYMBOLS.find(c)"}, {"file", "/a/d.py"}, {"line", 19}};
+  facts["written"] = {{"text", "SYMBOLS.find(c)"}, {"file", "/a/d.py"}, {"line", 19}, {"of", "nothing"}};
   const Finding found = diagnose(facts);
   EXPECT_TRUE(found.summary.ends_with("; `SYMBOLS.find(c)` gives -1 for what it does not find"))
       << found.summary;
@@ -306,10 +306,33 @@ TEST(AdviceTrue, TheOneLookUpOfTheProgram) {
   ids["tensor"]["shape"] = {20, 16};
   ids["scan"]["total"] = 320;
   ids["scan"]["first"] = 41;
-  ids["look_up"] = facts["look_up"];
+  ids["written"] = facts["written"];
   EXPECT_TRUE(says(diagnose(ids), "look at `SYMBOLS.find(c)`")) << all(diagnose(ids));
   ids["scan"]["first"] = 47;  // the last of its row: padding, perhaps
   EXPECT_TRUE(says(diagnose(ids), "if -1 marks padding")) << all(diagnose(ids));
+}
+
+// What the program itself writes tells what -1 is, and where to look.
+TEST(AdviceTrue, TheOnePlaceThatWritesTheMark) {
+  json facts =
+      facts_of("nll_loss_forward.target", -1, 5, {{"scan", {{"total", 256}, {"min", -1}, {"max", 4}}}});
+  facts["op"] = "cross_entropy";
+  facts["written"] = {{"text", "IGNORE = -1"}, {"file", "/a/d.py"}, {"line", 15}, {"of", "name"}};
+  EXPECT_EQ(diagnose(facts).fix.front(),
+            "if `IGNORE = -1` (d.py:15) marks what is not to count: F.cross_entropy(..., ignore_index=-1) or "
+            "nn.CrossEntropyLoss(ignore_index=-1)");
+  EXPECT_FALSE(says(diagnose(facts), "look-up")) << all(diagnose(facts));
+  facts["written"] = {{"text", "lut = np.full(256, -1)"}, {"file", "/a/d.py"}, {"line", 19}, {"of", "fill"}};
+  const std::string look =
+      "look at `lut = np.full(256, -1)` (d.py:19), the only place of the program that writes -1: where "
+      "something else should stand (a code that a table lacks, no match), mend that first: to leave it out "
+      "would hide it";
+  EXPECT_EQ(diagnose(facts).fix.front(), look);
+  EXPECT_TRUE(says(diagnose(facts), "if -1 stands there for padding, or for what has no label: F.cross"))
+      << all(diagnose(facts));
+  json index = facts_of("gather.index", -1, 9, {{"scan", {{"total", 64}, {"max", 8}}}});
+  index["written"] = facts["written"];
+  EXPECT_EQ(diagnose(index).fix.front(), look) << all(diagnose(index));
 }
 
 // Codes that a table lacks, all over a map: looked at before -1 is taken for a mark.

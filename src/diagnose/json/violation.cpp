@@ -178,8 +178,10 @@ void read_places(const json& object, Violation& facts) {
   facts.pretrained = boolean(object, "pretrained").value_or(false);
   if (const json* filled = object_member(object, "filled"))
     facts.filled = MadeAt{text(*filled, "text"), text(*filled, "file"), integer(*filled, "line").value_or(0)};
-  if (const json* found = object_member(object, "look_up"))
-    facts.look_up = MadeAt{text(*found, "text"), text(*found, "file"), integer(*found, "line").value_or(0)};
+  if (const json* written = object_member(object, "written"))
+    facts.written = WrittenFact{
+        {text(*written, "text"), text(*written, "file"), integer(*written, "line").value_or(0)},
+        text(*written, "of")};
   if (const json* taken = object_member(object, "taken_off")) {
     facts.taken_off = MadeAt{text(*taken, "text"), text(*taken, "file"), integer(*taken, "line").value_or(0)};
     facts.taken_number = integer(*taken, "number").value_or(0);

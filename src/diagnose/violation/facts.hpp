@@ -147,6 +147,13 @@ struct CodesFact {
   bool unknown = false;  // or for one that is none of the categories
 };
 
+// The one place of the program that writes the bad number.
+struct WrittenFact {
+  MadeAt at;       // "lut = np.full(256, -1)"
+  std::string of;  // "nothing": the answer to what is not there; "fill": what stands in the place of
+                   // something else; "name": a constant that the program stores
+};
+
 struct NanCastFact {
   Frame frame;
   std::int64_t bad = 0;
@@ -214,8 +221,7 @@ struct Violation {  // NOLINT(clang-analyzer-optin.performance.Padding): by what
   std::optional<SiblingsFact> siblings;
   std::optional<NamesakeFact> partner;  // the one other table of the module, which has more rows
   std::optional<CodesFact> codes;
-  std::optional<MadeAt>
-      look_up{};  // the only one of the program that gives -1 for nothing: "letters.find(c)"
+  std::optional<WrittenFact> written;  // the one place of the program that writes the bad number
   std::optional<NanCastFact> nan_cast;
   bool no_grad = false;          // the model is used, not trained
   bool newest = false;           // and only the last of its row is bad, of several

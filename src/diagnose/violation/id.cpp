@@ -296,6 +296,13 @@ void write_off_range(ViolationWriter& w) {
       w.fix(
           "positions that are a count of the mask less 1 are -1 where a row is padded on the left: "
           "position_ids.masked_fill(attention_mask == 0, 0)");
+    } else if (w.answers_nothing()) {
+      w.fix(
+          fmt::format("{} gives it for what it does not find: that needs a row of its own (number the others "
+                      "from 1), or is to be corrected, or left out",
+                      w.written_at()));
+    } else if (w.is_filling()) {
+      w.fix(w.look_at_filling());
     } else if (w.integer() == -1 && stands_inside(w) && !w.facts.computed) {
       w.fix(
           "-1 is what a look-up gives that found nothing (str.find, .get(key, -1)): correct what it did not "
@@ -322,7 +329,7 @@ void write_negative(ViolationWriter& w) {
         "pad_token_id)");
     return;
   }
-  if (one && w.integer() == -1 && w.facts.look_up && !w.all_bad() && !ends_row(w)) return w.write_look_up();
+  if (one && w.answers_nothing() && !w.all_bad() && !ends_row(w)) return w.write_not_found();
   // nn.Embedding makes the last row of padding_idx=-1, which is a word's.
   std::int64_t padding = w.facts.integer("padding_idx").value_or(-1);
   const bool wrapped = padding == w.hi() - 1;
@@ -343,6 +350,7 @@ void write_negative(ViolationWriter& w) {
     return write_off_range(w);
   w.finding().summary +=
       "; -1 may be padding, which needs a row of its own, or what a look-up gives that found nothing";
+  if (w.is_filling()) w.fix(w.look_at_filling());
   const std::string name = w.in_code("ids");
   if (padding >= 0) {
     w.fix(fmt::format(

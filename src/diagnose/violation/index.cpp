@@ -207,7 +207,10 @@ void fix_below(ViolationWriter& w) {
           w.value(), w.own("the index"), w.facts.library.caller));
       return;
     }
-    const bool search = w.integer() == -1 && !w.is_padding();
+    if (w.answers_nothing()) return w.write_not_found();
+    if (w.is_filling()) w.fix(w.look_at_filling());
+    const bool own = w.is_own_mark(), known = own || w.is_filling();
+    const bool search = w.integer() == -1 && !w.is_padding() && !known;
     if (search)
       w.fix(
           fmt::format("-1 may be what a search gives that found nothing (str.find(), .get(key, -1)), or a "
@@ -215,10 +218,10 @@ void fix_below(ViolationWriter& w) {
                       "look at where {} is made",
                       w.own("the index")));
     w.fix(
-        fmt::format("if {} marks padding, {} has no place for it: leave those elements out, or give them "
+        fmt::format("if {} marks {}, {} has no place for it: leave those elements out, or give them "
                     "a valid index and leave their results out",
-                    w.value(), w.op()));
-    if (search) return;
+                    own ? w.written_at() : w.value(), own ? "what does not count" : "padding", w.op()));
+    if (search || known) return;
   }
   if (marks) {
     w.fix(fmt::format("{} does not count negative indices from the end", w.op()));

@@ -333,7 +333,7 @@ void write_negative(ViolationWriter& w) {
     return;
   }
   if (w.facts.codes && w.integer() == -1 && w.only(-1)) return write_codes(w);
-  if (w.facts.look_up && w.integer() == -1 && w.only(-1)) return w.write_look_up();
+  if (w.answers_nothing()) return w.write_not_found();
   if (w.one_taken_off() && !unlabelled(w)) return write_one_taken_off(w);
   if (w.facts.taken_number > 1 && w.integer() + w.facts.taken_number >= 0 && !unlabelled(w))
     return write_taken_off(w);

@@ -43,10 +43,25 @@ std::string look_up(const ViolationWriter& w) {
       w.users(), w.facts.variable ? "is" : "are");
 }
 
+// What else it may be than a mark is said first. It is none, where the program gives the mark a name.
+void look_first(ViolationWriter& w, std::int64_t label) {
+  if (w.is_filling()) return w.fix(w.look_at_filling());
+  if (label == -1 && !w.is_padding() && !w.is_own_mark()) w.fix(look_up(w));
+}
+
+// "if -1 marks what is not to count (...)"
+std::string if_mark(const ViolationWriter& w, std::int64_t label) {
+  if (w.is_own_mark()) return fmt::format("if {} marks what is not to count", w.written_at());
+  if (w.is_filling()) return fmt::format("if {} stands there for padding, or for what has no label", label);
+  return fmt::format(
+      "if {} marks what is not to count{}", label,
+      label == -1 ? " (on purpose, and is not what a look-up or a table gave that lacked something)" : "");
+}
+
 // Labels that do not count are there, and are left out: -1 is another thing.
 void write_second_mark(ViolationWriter& w, std::int64_t ignored) {
   w.finding().summary += fmt::format("; what is not to count is marked with {} here", ignored);
-  w.fix(look_up(w));
+  look_first(w, -1);
   w.fix(fmt::format("if -1 marks what is not to count, too, mark it with {0}: labels[labels == -1] = {0}",
                     ignored));
 }
@@ -134,7 +149,7 @@ void write_label_mark(ViolationWriter& w, std::int64_t label) {
       return;
     }
     const std::string name = w.in_code(w.argument());
-    if (label == -1 && !w.is_padding()) w.fix(look_up(w));
+    look_first(w, label);
     if (w.op() == "one_hot") {
       w.fix(
           fmt::format("if {1} marks what is unlabelled, give it a row of zeros: known = {0} != {1}; "
@@ -156,17 +171,14 @@ void write_label_mark(ViolationWriter& w, std::int64_t label) {
   if (label == -1 && both && w.facts.library.caller.empty()) return write_second_mark(w, ignored);
   w.finding().summary +=
       fmt::format("; {} looks like an ignore label, but ignore_index is {}", label, ignored);
-  if (label == -1 && !w.is_padding()) w.fix(look_up(w));
+  look_first(w, label);
   const std::string knob = w.ignore_knob();
   if (!knob.empty()) w.fix(knob);
   if (w.facts.library.caller.empty() && !both) {
     const char* function = w.facts.as_nll ? "nll_loss" : "cross_entropy";
     const char* module = w.facts.as_nll ? "NLLLoss" : "CrossEntropyLoss";
-    w.fix(fmt::format(
-        "if {0} marks what is not to count{3}: F.{1}(..., ignore_index={0}) or "
-        "nn.{2}(ignore_index={0})",
-        label, function, module,
-        label == -1 ? " (on purpose, and is not what a look-up or a table gave that lacked something)" : ""));
+    w.fix(fmt::format("{3}: F.{1}(..., ignore_index={0}) or nn.{2}(ignore_index={0})", label, function,
+                      module, if_mark(w, label)));
   }
   if (ignored >= 0 && ignored < w.hi()) {
     if (w.finding().fix.empty()) fix_ignored_class(w, label, ignored);

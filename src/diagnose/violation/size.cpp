@@ -388,16 +388,6 @@ bool ViolationWriter::write_renumber(const std::string& look) {
   return true;
 }
 
-void ViolationWriter::write_look_up() {
-  const MadeAt& at = *facts.look_up;
-  finding_.summary += fmt::format("; `{}` gives -1 for what it does not find", at.text);
-  fix(fmt::format(
-      "look at `{}` ({}), and at what it was asked for: correct that, add it to the list, or leave "
-      "such records out",
-      at.text, file_and_line(at.file, at.line)));
-  fix_sample();
-}
-
 std::string ViolationWriter::of_codes() const {
   return fmt::format("`{}` (line {}) has -1 for a {}", facts.codes->text, facts.codes->line,
                      facts.codes->edges      ? "value that is missing or in no bin"

@@ -165,12 +165,23 @@ class ViolationWriter {
   // "if there are meant to be more than 195 classes: "
   std::string if_meant() const;
 
-  // All there is to say where the program's one look-up gave -1 for what it did not find.
-  void write_look_up();
   // Advises to enlarge: on the condition that it is meant so, unless the program itself says how many
   // there are; a wrong value is in the data as well. `otherwise` is said where neither layer nor library is
   // known. True where it is on a condition: then the other reading has to be said, too.
   bool fix_size(Situation situation, const std::string& otherwise);
+
+  // --- written.cpp ---
+
+  // The one place of the program that writes the bad number, which alone is bad, is a look-up's answer to
+  // what is not there; is a constant with a name; is what an array is filled with.
+  bool answers_nothing() const;
+  bool is_own_mark() const;
+  bool is_filling() const;
+  // "`lut = np.full(256, -1)` (tiles.py:19)"
+  std::string written_at() const;
+  // All there is to say where the program's one look-up gave it for what it did not find.
+  void write_not_found();
+  std::string look_at_filling() const;
 
   // --- case_part.cpp ---
 

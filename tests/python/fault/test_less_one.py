@@ -1,4 +1,4 @@
-"""Which statement of the program takes a number off a mask or labels, and which look-up gives -1."""
+"""Which statement of the program takes a number off a mask or labels."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ import pytest
 pytest.importorskip("torch")
 import ast
 
-from trapline._fault.program import look_ups, taken_off, texts
+from trapline._fault.program import taken_off, texts
 
 
 @pytest.mark.parametrize(
@@ -49,22 +49,3 @@ def test_what_takes_a_number_off_labels(monkeypatch, lines, text, number):
     monkeypatch.setattr(texts, "user_trees", lambda: [("d.py", ast.parse("import torch\n" + lines))])
     found = taken_off.from_labels()
     assert found == (None if text is None else {"text": text, "file": "d.py", "line": 2, "number": number})
-
-
-@pytest.mark.parametrize(
-    ("lines", "text"),
-    [
-        ("ids = [letters.find(c) for c in name]\nsize = len(letters)\n", "letters.find(c)"),
-        ("y = classes.get(name, -1)\nsize = len(classes)\n", "classes.get(name, -1)"),
-        ("at = path.find(sep)\nsize = len(classes)\n", None),  # of another thing
-        ("y = letters.rfind(c)\nz = letters.find(c)\nsize = len(letters)\n", None),  # which of them?
-        ("at = text.find('abc')\nsize = len(text)\n", None),  # of a part of a text
-        ("y = classes.get(name, 0)\nsize = len(classes)\n", None),
-        ("y = classes.get(name)\nsize = len(classes)\n", None),
-        ("y = letters.find(c, 3)\nsize = len(letters)\n", None),
-    ],
-)
-def test_the_one_look_up(monkeypatch, lines, text):
-    monkeypatch.setattr(texts, "user_trees", lambda: [("d.py", ast.parse("import torch\n" + lines))])
-    found = look_ups.of_nothing()
-    assert found == (None if text is None else {"text": text, "file": "d.py", "line": 2})
