@@ -20,8 +20,8 @@ namespace {
 std::string by_text(const WatchSeen& seen) {
   if (seen.op.empty()) return {};
   if (seen.op == "cast") return ", by a cast to another type";
-  const bool derived = (seen.derived || seen.kind == "gradient" || seen.kind == "optimizer") &&
-                       !seen.op.ends_with(".backward");
+  const bool made = (seen.kind == "gradient" && !seen.by_hand) || seen.kind == "optimizer";
+  const bool derived = (seen.derived || made) && !seen.op.ends_with(".backward");
   return fmt::format(", by {}`{}`", derived ? "the derivative of " : "", seen.op);
 }
 
@@ -114,6 +114,9 @@ std::string place_text(const WatchSeen& seen, bool looked) {
                ? fmt::format("{}, which the forward pass itself has written", weights_text(seen, "a weight"))
                : fmt::format("{}, which the program itself changed after {}", weights_text(seen, "a weight"),
                              written_after(seen));
+  if (seen.kind == "weights" && seen.since_made)
+    return fmt::format("the buffer {}, which has held it{} since it was made", layer_name(seen.name, '`'),
+                       seen.at.empty() ? "" : fmt::format(" at [{}]", fmt::join(seen.at, ", ")));
   if (seen.kind == "weights" && seen.buffer && !seen.beside)
     return fmt::format("the buffer {}, which held it before the forward pass", layer_name(seen.name, '`'));
   if (seen.kind == "weights")

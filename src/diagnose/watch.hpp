@@ -25,9 +25,13 @@ struct WatchSeen {
   bool since_start = false;           // -inf in the weights, before the first step; losses since were finite
   std::optional<std::int64_t> row{};  // of the table `name` that was read
   bool buffer = false;                // `name` is no parameter
-  bool given = false;                 // of a gradient: the program has handed it to `backward`
-  bool by_hand = false;               // or written it itself, and called no `backward`
-  std::int64_t others = 0;            // weights that broke with it
+  bool since_made = false;         // and has held such numbers since it was made, in `bad` of `total` places
+  std::vector<std::int64_t> at{};  // the first of them
+  std::int64_t bad = 0, total = 0;
+  std::string text{};       // what it was made of: "property_table()"
+  bool given = false;       // of a gradient: the program has handed it to `backward`
+  bool by_hand = false;     // or written it itself, and called no `backward`
+  std::int64_t others = 0;  // weights that broke with it
   // Of weights that no optimizer has broken: what they were finite after, "step",
   // "backward", "loss" (of the step before), "forward" (before the module's own); "first": it was written
   // besides the steps, some time since the first.

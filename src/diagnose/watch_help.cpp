@@ -206,6 +206,8 @@ std::string rows_text(const WatchFact& watch) {
 
 std::string look_text(const WatchFact& watch) {
   const WatchSeen& at = watch.inf_before ? *watch.inf_before : watch.first;
+  if (at.given && at.by_hand && at.derived) return derivative_help(watch);
+  if (std::string help = domain_help(watch, at.op); at.given && at.by_hand && !help.empty()) return help;
   if (at.given && at.by_hand)
     return watch.origin
                ? "what that line computed of finite numbers was not: look at its divisions, roots and "
@@ -280,6 +282,13 @@ std::string look_text(const WatchFact& watch) {
         "look at what {} was given when it was made (a count of 0, a share, a table): nothing in the program "
         "writes {}, and {} has no weights that training could break",
         at.type, layer_name(at.name, '`'), at.type);
+  if (at.kind == "weights" && at.since_made)
+    return fmt::format(
+        "look at what makes {}{}: {} of {} {} not finite, and nothing has written it since{}; a look-up that "
+        "is good for some rows is bad for those that name these",
+        layer_name(at.name, '`'), at.text.empty() ? "" : fmt::format(" (`{}`)", at.text), at.bad, at.total,
+        at.bad == 1 ? "is" : "are",
+        at.text.find("empty") == std::string::npos ? "" : " (torch.empty holds whatever was there)");
   if (at.kind == "weights" && at.buffer && !at.beside)
     return fmt::format(
         "look at what writes {} (a queue, a running statistic, an average), at rows that nothing has written "

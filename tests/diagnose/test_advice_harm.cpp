@@ -405,7 +405,7 @@ TEST(AdviceHarmValues, ARateThatGrewIsNoLogit) {
   facts["values"] = json::array({json::array({1.005, 144})});
   const Finding f = diagnose(facts);
   EXPECT_FALSE(says(f, "logits")) << all(f);
-  EXPECT_TRUE(says(f, "a schedule that goes beyond 1")) << all(f);
+  EXPECT_TRUE(says(f, "a schedule that goes beyond 1 needs a limit")) << all(f);
 }
 
 TEST(AdviceHarmValues, AnIndexMadeInsideALibraryIsHealedInTheUsersTensor) {

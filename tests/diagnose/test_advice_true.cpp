@@ -335,6 +335,44 @@ TEST(AdviceTrue, TheOnePlaceThatWritesTheMark) {
   EXPECT_EQ(diagnose(index).fix.front(), look) << all(diagnose(index));
 }
 
+// A move of a game: from square times squares, plus to square. One more output would be no move.
+TEST(AdviceTrue, ASizeThatIsAProductIsNotEnlarged) {
+  json facts = facts_of("nll_loss_forward.target", 7165, 7128,
+                        {{"scan", {{"bad", 2}, {"total", 32}, {"min", 1303}, {"max", 7165}}}});
+  facts["op"] = "cross_entropy";
+  facts["layer"] = {{"name", "out"}, {"type", "Linear"}, {"attribute", "out_features"}, {"value", 7128}};
+  facts["seen"] = {{"min", 0}, {"max", 7201}, {"count", 420}, {"source", "dataset"}};
+  EXPECT_TRUE(says(diagnose(facts), "out_features=7202")) << all(diagnose(facts));
+  facts["made"] = json::array(
+      {{{"text", "N_LABELS=(N_SQUARES + N_HAND) * N_SQUARES"}, {"file", "/a/d.py"}, {"line", 13}}});
+  const Finding found = diagnose(facts);
+  EXPECT_EQ(found.cause, Cause::kLabelOutOfRange);
+  EXPECT_FALSE(says(found, "7202")) << all(found);
+  EXPECT_TRUE(says(found, "the size is a product, `N_LABELS=(N_SQUARES + N_HAND) * N_SQUARES` (d.py:13)"))
+      << all(found);
+  json ids = facts_of("embedding.indices", 130, 128, {{"scan", {{"bad", 47}, {"total", 800}, {"max", 132}}}});
+  ids["layer"] = {{"name", "table"}, {"type", "Embedding"}, {"attribute", "num_embeddings"}, {"value", 128}};
+  ids["made"] = json::array({{{"text", "TREES * LEAVES"}, {"file", "/a/d.py"}, {"line", 13}}});
+  EXPECT_TRUE(says(diagnose(ids), "the size is a product, `TREES * LEAVES`")) << all(diagnose(ids));
+  EXPECT_FALSE(says(diagnose(ids), "more than 128 ids")) << all(diagnose(ids));
+}
+
+// Brightness of a palette's colours is not what interpolation makes.
+TEST(AdviceTrue, AMaskThatWasTurnedGrey) {
+  json facts =
+      facts_of("nll_loss_forward.target", 220, 21,
+               {{"scan", {{"bad", 4729}, {"total", 13824}, {"min", 0}, {"max", 220}, {"also", 255}}}});
+  facts["op"] = "cross_entropy";
+  facts["tensor"]["shape"] = {6, 48, 48};
+  EXPECT_TRUE(says(diagnose(facts), "resize masks without interpolation")) << all(diagnose(facts));
+  facts["resizes"] = false;
+  EXPECT_FALSE(says(diagnose(facts), "resize masks without interpolation")) << all(diagnose(facts));
+  EXPECT_TRUE(says(diagnose(facts), "look at how the masks are read and changed")) << all(diagnose(facts));
+  facts["greys"] = true;
+  EXPECT_TRUE(says(diagnose(facts), "np.array(Image.open(path)) keeps those of a palette"))
+      << all(diagnose(facts));
+}
+
 // Codes that a table lacks, all over a map: looked at before -1 is taken for a mark.
 TEST(AdviceTrue, MinusOneOfAMapIsLookedAtFirst) {
   json facts = facts_of("nll_loss_forward.target", -1, 6,

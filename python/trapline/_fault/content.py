@@ -38,6 +38,12 @@ from trapline._fault.program import (
     texts,
 )
 
+# What the text of a program has that reads masks, in lower case.
+_RESIZES = (
+    *("resize", "interpolate", "rotat", "affine", "warp", "zoom", "grid_sample", "perspective"),
+    *("elastic", "thumbnail", "rescale", "pyrdown", "remap"),
+)
+_GREYS = ('convert("l")', "convert('l')", "grayscale", "greyscale", "rgb2gray", "cvtcolor", "as_gray")
 _INDEXED = ("gather", "index", "take_along_dim")
 _WRITTEN = ("scatter", "index_put", "_index_put", "_unsafe_index_put", "index")
 
@@ -144,6 +150,8 @@ def look_into(
         facts["layer"]["name"] = facts["layer"].pop("together")
     if operator.startswith("nll_loss"):
         add("as_nll", lambda: _called_itself("nll_loss", "cross_entropy"))
+        facts["resizes"] = any(map(texts.speak_of, _RESIZES))
+        facts["greys"] = any(map(texts.speak_of, _GREYS))
     if operator.startswith("multinomial"):
         facts["scores"] = any(texts.speak_of(word) for word in ("logit", "softmax", "generate("))
         add("sampler", lambda: samplers.sampler_facts(content, scan))

@@ -22,10 +22,19 @@ class Behind:
         self._probe: Optional[Callable[[], Any]] = None  # a parameter of a program without an optimizer
         self.facts: dict[str, Any] = {}  # of the operation whose derivative was not finite, in this step
         self.is_bad = False  # a gradient of this step is
+        self.was_called = False  # `backward`, in this step
         self.was_fine = False  # after the last `backward` of a program without an optimizer, by one gradient
 
     def forgets(self) -> None:
-        self.facts, self.is_bad = {}, False
+        self.facts, self.is_bad, self.was_called = {}, False, False
+
+    def is_without(self, optimizer: Any) -> bool:
+        """No `backward` has made the gradients of its step: the program has written them. Of several
+        optimizers another one's step may have used the loss.
+        """
+        light = self._light
+        called = self.was_called or light.backwards > 0 or light.device.is_used
+        return not called and optimizer is light.steps.only()
 
     def comes(self, loss: Any) -> None:
         """After `backward`: of a step that is looked at, and where no optimizer will ask, by one gradient."""
@@ -87,9 +96,12 @@ class Behind:
         mine = {id(parameter): parameter for parameter, _ in bad}
         calls, in_loss, between = list(light.calls), light.in_loss, light.slopes.take_between()
         modules = list(light.roots.known)
+        optimizer = light.steps.only()
+        written = optimizer is not None and self.is_without(optimizer)
         light.second.suspects(
             lambda: (
                 light.updates.of_weights(mine)
+                or (replayed.of_written(calls) if written else {})
                 or place.of_gradients(calls, bad, in_loss, between, modules, again)
             ),
             what,

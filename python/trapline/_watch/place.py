@@ -29,7 +29,7 @@ from trapline._fault.model.autograd import (
     where_bad,
 )
 from trapline._fault.program import arisen, owners
-from trapline._watch import backward, replayed, sites, spoilt, weights
+from trapline._watch import backward, constants, replayed, sites, spoilt, weights
 from trapline._watch.again import (
     Call,
     Kept,
@@ -134,6 +134,8 @@ def of_loss(calls: list[Call], loss: Any, known: weights.Known, own: list[Call])
             if kind == "weights":
                 row = read_row(inner, name, [call.args, call.kwargs])
                 told = weights.of_weights(inner, name, known)
+                if told.get("buffer") and not {"written", "origin", "type"} & set(told):
+                    row = constants.of_buffer(inner, name, [call.args, call.kwargs])
                 return {**told, **row, **what, **weights.since_start(inner, name, known)}
             broken = {} if spoilt.sample() else weights.of_optimizers(known)
             if broken:
@@ -155,7 +157,7 @@ def of_loss(calls: list[Call], loss: Any, known: weights.Known, own: list[Call])
         return {**_of_operation(made, call, inner, own), **seen, **spoilt.first()}
     again = replayed.of_loss(loss, calls)
     if again:
-        row = {} if "sample" in again or "drawn" in again else batch_in_hand() or _record_of(own)
+        row = {} if "sample" in again or "drawn" in again else batch_in_hand(again["op"]) or _record_of(own)
         return {**sites.of_loss(again["op"]), **again, "looked": looked or bool(given), **seen, **row}
     target = _target(loss) if looked else None
     if target is not None:
@@ -207,7 +209,7 @@ def _of_operation(made: Any, call: Call, inner: Any, own: list[Call]) -> dict[st
         row = {"finite_before": row["finite_before"], **batch_in_hand()}
     if "sample" not in row and not made.own:
         row |= replayed.only_sample(partial(is_finite_without, call), first.learned)
-        row = {**batch_in_hand(), **row}
+        row = {**batch_in_hand(found["op"]), **row}
     if "sample" not in row and (len(own) == 1 or not first.learned):
         row |= _record_of([call])
     if "sample" not in row and not batches.given_out() and _only_one_is_bad(call, own):

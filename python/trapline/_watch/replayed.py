@@ -14,7 +14,7 @@ import torch
 
 from trapline._fault.data import batches, hand, rows_of
 from trapline._fault.data.without import Without
-from trapline._fault.program import owners
+from trapline._fault.program import arisen, holders, owners
 from trapline._fault.replay.rewrite import CannotRun
 from trapline._fault.replay.session import Session
 from trapline._fault.replay.slices import Slices
@@ -39,6 +39,7 @@ _SECONDS = 4.0  # for all rows
 _MAX_ROWS = 256
 _NAMES = {"_softmax": "softmax", "_log_softmax": "logsoftmax"}  # as users call them
 _MAX_WEIGHTS = 1 << 27  # of all models, where no training says how long a step takes
+_MAX_HELD = 4  # variables whose statements run again
 _MAX_LAST = 12  # operations behind a loss: a division, a scale
 
 
@@ -124,6 +125,28 @@ def of_value(held: Held, calls: list[Call]) -> dict[str, Any]:
     if by_chance or not (first.finite or op in _NAMES.values()):
         return {}
     return {"op": op, "finite": first.finite, **{k: v for k, v in facts.items() if k == "origin"}}
+
+
+def of_written(calls: list[Call]) -> dict[str, Any]:
+    """Facts of gradients that the program has written itself, without `backward`: the operation that made
+    them not finite, by the variables that hold such numbers; its line alone, where they do not run again."""
+    facts: dict[str, Any] = {"kind": "gradient", "given": True, "by_hand": True, "looked": True}
+    held = [
+        value
+        for frame in holders.user_frames()
+        for value in frame.f_locals.values()
+        if isinstance(value, (torch.Tensor, list, tuple, dict)) and _is_bad(value)
+    ]
+    for value in held[:_MAX_HELD]:
+        ran, _ = _either(lambda how, value=value: _made(Held(value), calls, how))  # type: ignore[misc]
+        if ran is not None:
+            made, by_chance = ran
+            first = made.infinite or made
+            root = _root_of(first.module, calls)
+            made_by = {**named(first, root), **({} if by_chance else given_to(made, root))}
+            return {**made_by, **facts, "op": _NAMES.get(made_by["op"], made_by["op"])}
+    beside = arisen.beside()
+    return {**facts, **{key: beside[key] for key in ("op", "origin") if key in beside}}
 
 
 def _are_large() -> bool:

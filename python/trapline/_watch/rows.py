@@ -27,7 +27,7 @@ def read_row(module: Any, name: str, arguments: Any) -> dict[str, Any]:
     bad = (~owner.weight.detach().isfinite()).any(1).cpu()
     if bool(bad.all()):
         return {}
-    ids = [tensor for tensor in _tensors(arguments) if _are_ids(tensor, len(bad))]
+    ids = ids_in(arguments, len(bad))
     for given in ids:
         hits = bad[given.detach().cpu().long()].reshape(-1)
         if bool(hits.any()):
@@ -35,6 +35,11 @@ def read_row(module: Any, name: str, arguments: Any) -> dict[str, Any]:
             # Several inputs of ids: another table may be what this one is for.
             return {"row": int(given.reshape(-1)[at]), **(_sample(given, at) if len(ids) == 1 else {})}
     return {"row": int(bad.int().argmax())} if int(bad.sum()) == 1 else {}
+
+
+def ids_in(arguments: Any, count: int) -> list[Any]:
+    """Of what a module was given, whole numbers that may name rows of a table of so many."""
+    return [tensor for tensor in _tensors(arguments) if _are_ids(tensor, count)]
 
 
 def sample_of(
@@ -99,12 +104,19 @@ def record_given(given: Any) -> dict[str, Any]:
     return {"sample": sample} if sample is not None else {}
 
 
-def batch_in_hand() -> dict[str, Any]:
-    """The step's batch, where no row of it can be told; the sample, where it holds one."""
+# Of one number alone they are not finite, whatever it is.
+_OF_SEVERAL = ("var", "std", "var_mean", "std_mean", "cov", "corrcoef")
+
+
+def batch_in_hand(op: str = "") -> dict[str, Any]:
+    """The step's batch, where no row of it can be told; the sample, where it holds one, and that is not what
+    the operation failed for."""
     batch = hand.in_hand() or hand.newest()
     if batch is None:
         return {}
     sample = at_work.told(batch)
+    if sample.get("of") == 1 and op in _OF_SEVERAL:
+        return {}
     if sample.get("of") == 1:
         only = {"batch": sample["batch"], "row": 0, "dataset_index": sample["one_of"][0]}
         sample = samples.described(batch, only)

@@ -187,6 +187,7 @@ class Light:
             fresh = False
             try:
                 self.catches_up()
+                self.behind.was_called = True
                 if self.roots.is_new:
                     self._begins_training()
                 if (
@@ -411,8 +412,7 @@ class Light:
             self.catches_up()
             well = self.looks and self.suspect is None and self.norm is not None
             well = well and math.isfinite(self.norm)  # type: ignore[arg-type]
-            # Of several optimizers another one's step has used the loss.
-            by_hand = self.backwards == 0 and optimizer is self.steps.only() and not self.device.is_used
+            by_hand = self.behind.is_without(optimizer)
             self.counts_step(optimizer)
             if well or (
                 self.suspect is None and not probe_is_finite(optimizer, by_hand or is_own(optimizer))

@@ -57,6 +57,13 @@ std::optional<WatchSeen> read_seen(const json* object) {
   seen.given = boolean(*object, "given").value_or(false);
   seen.by_hand = boolean(*object, "by_hand").value_or(false);
   seen.buffer = boolean(*object, "buffer").value_or(false);
+  seen.since_made = boolean(*object, "since_made").value_or(false);
+  seen.text = text(*object, "text");
+  seen.bad = integer(*object, "bad").value_or(0);
+  seen.total = integer(*object, "total").value_or(0);
+  if (const json* at = member(*object, "at"); at != nullptr && at->is_array())
+    for (const json& place : *at)
+      if (place.is_number_integer()) seen.at.push_back(place.get<std::int64_t>());
   seen.others = integer(*object, "others").value_or(0);
   if (seen.kind == "weights") seen.written = text(*object, "written");
   if (seen.unit.empty()) seen.unit = "step";

@@ -104,6 +104,8 @@ void read_made(const json& object, Violation& facts) {
   facts.drawn = boolean(object, "drawn").value_or(false);
   facts.scores = boolean(object, "scores").value_or(true);
   facts.tokenizes = boolean(object, "tokenizes").value_or(true);
+  facts.resizes = boolean(object, "resizes").value_or(true);
+  facts.greys = boolean(object, "greys").value_or(false);
   facts.pandas = boolean(object, "pandas").value_or(true);
   facts.as_nll = boolean(object, "as_nll").value_or(false);
 }

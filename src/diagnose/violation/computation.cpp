@@ -62,6 +62,27 @@ bool ViolationWriter::is_of_groups() const {
   return above() && facts.computed && is_grouping(facts.computed->text);
 }
 
+const MadeAt* ViolationWriter::product() const {
+  if (!above() || !facts.library.owner.empty()) return nullptr;
+  const auto at = std::ranges::find_if(
+      facts.made, [](const MadeAt& one) { return one.text.find(" * ") != std::string::npos; });
+  return at == facts.made.end() ? nullptr : &*at;
+}
+
+bool ViolationWriter::write_product() {
+  const MadeAt* size = product();
+  if (size == nullptr) return false;
+  fix(fmt::format("{}: {}", look_at_computation("the " + nouns()), outside()));
+  fix(fmt::format(
+      "the size is a product, `{}` ({}), so such a number is put together of parts: see which part "
+      "reaches its own size (counted from 1, or more values than that)",
+      size->text, file_and_line(size->file, size->line)));
+  fix("a larger size alone would mix up the numbers of different parts: it is the size of that part that has "
+      "to "
+      "change, in the product and where the numbers are put together");
+  return true;
+}
+
 std::string ViolationWriter::look_at_computation(const std::string& otherwise) const {
   if (!facts.computed && facts.passed_as) {
     return fmt::format("look at where `{}` is computed (given on in {})", facts.passed_as->name,

@@ -212,6 +212,8 @@ struct Violation {  // NOLINT(clang-analyzer-optin.performance.Padding): by what
   bool scores = true;        // the program speaks of scores or a softmax
   bool tokenizes = true;     // and of a tokenizer
   bool pandas = true;        // and of pandas
+  bool resizes = true;       // and of resizing, rotating or warping
+  bool greys = false;        // and of turning a picture grey
   bool categories = false;   // and of category_id, as COCO's annotations have
   bool pretrained = false;   // and makes a table of vectors that it has
   bool as_nll = false;       // it called nll_loss() itself

@@ -218,16 +218,30 @@ bool interpolated(const ViolationWriter& w) {
   return many || (w.facts.scan.also == kVoid && w.integer() >= kVoid / 4 && w.integer() > 2 * w.hi());
 }
 
+// Interpolation makes them, and so does the brightness of the colours that a palette gives to classes.
+void write_in_between(ViolationWriter& w) {
+  if (w.facts.resizes && !w.facts.greys)
+    w.finding().summary += "; values between the classes and 255 are what interpolation makes of a mask";
+  if (w.facts.greys)
+    w.fix(
+        "if the masks are pictures with a palette or colours, turning them grey (.convert(\"L\")) puts "
+        "brightness in the place of class numbers: np.array(Image.open(path)) keeps those of a palette");
+  if (w.facts.resizes)
+    w.fix(fmt::format(
+        "{}resize masks without interpolation: mode=\"nearest\", Image.NEAREST, cv2.INTER_NEAREST",
+        w.facts.greys ? "and " : ""));
+  if (w.finding().fix.empty())
+    w.fix(
+        "look at how the masks are read and changed: numbers between the classes and 255 come of "
+        "interpolation, or of the brightness of a picture whose classes are a palette's numbers");
+}
+
 void write_broken_label(ViolationWriter& w) {
   w.finding().also = {Cause::kNumClassesMismatch};
   fix_categories(w);
   if (w.fix_hidden_class()) return;
   w.fix_sample();
-  if (interpolated(w)) {
-    w.finding().summary += "; values between the classes and 255 are what interpolation makes of a mask";
-    w.fix("resize masks without interpolation: mode=\"nearest\", Image.NEAREST, cv2.INTER_NEAREST");
-    return;
-  }
+  if (interpolated(w)) return write_in_between(w);
   const std::string unless =
       w.facts.counted ? "" : fmt::format("if {} is not {}, ", w.value(), one_of_them(w));
   w.fix(fmt::format("{}{}: {}", unless,
@@ -382,6 +396,9 @@ void diagnose_label(ViolationWriter& w) {
     if (w.finding().layer) w.finding().layer->needed.reset();
   } else if (one_based(w)) {
     write_one_based(w);
+  } else if (w.write_product()) {
+    w.finding().also = {Cause::kNumClassesMismatch};
+    w.fix_sample();
   } else if (one_based_part(w)) {
     write_one_based_part(w);
     write_too_few_outputs(w);

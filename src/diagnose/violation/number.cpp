@@ -194,7 +194,10 @@ void fix_fractions(ViolationWriter& w, double min, double max) {
   w.finding().summary +=
       fmt::format("; they run from {} to {}", to_text(*w.facts.scan.min), to_text(*w.facts.scan.max));
   if (percent) w.fix("if they are percentages, divide them by 100 where they are read");
-  w.fix("if they are numbers to be predicted, no probabilities: F.mse_loss or F.l1_loss");
+  w.fix(
+      "if they are numbers to be predicted, no probabilities: F.mse_loss or F.l1_loss, behind a last layer "
+      "that "
+      "can give such numbers (no sigmoid)");
   w.fix(fmt::format("or rescale them to [0, 1] before training, by the range of the whole data set{}",
                     min > 1 ? ": all of these lie above 1" : ""));
   w.fix_sample();
@@ -428,8 +431,8 @@ void diagnose_probability(ViolationWriter& w) {
       w.fix(fmt::format("{}look at where {} is computed: {}", logits ? "if they are probabilities, " : "",
                         w.own("the input"),
                         min == max && max > 1
-                            ? fmt::format("all are {}: see in what that is given (percent?), or a "
-                                          "schedule that goes beyond 1; a limit alone hides that",
+                            ? fmt::format("all are {}: in percent, divide by 100; a schedule that goes "
+                                          "beyond 1 needs a limit",
                                           to_text(*w.facts.scan.max))
                             : w.outside()));
     }

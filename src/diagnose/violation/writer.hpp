@@ -149,6 +149,11 @@ class ViolationWriter {
   std::string alone_text() const;
   // A whole number that the program divides by the size of a group.
   bool is_of_groups() const;
+  // The size is multiplied: "(N_SQUARES + N_HAND) * N_SQUARES". What indexes it is put together of parts, and
+  // one of them is beyond its own size: one place more would help nobody. nullptr: it is not.
+  const MadeAt* product() const;
+  // All there is to say of that. False: it is not so.
+  bool write_product();
   // The very end of a range that the program cuts into so many parts.
   bool is_end_of_cut() const;
   // A few ids or indices of one record, which is known, lie beyond the next number: it is looked at, and no

@@ -160,3 +160,40 @@ def test_two_optimizers_of_one_loss_write_no_gradients_themselves(watch):
         second.step()
     seen = watch.verdict()
     assert (seen["step"], seen["kind"], seen.get("by_hand")) == (51, "gradient", None)
+
+
+def projected(grads):
+    """Two tasks, as in PCGrad."""
+    first, second = grads
+    share = torch.dot(first, second) / second.square().sum()
+    return first - share.clamp(max=0) * second + second
+
+
+def test_gradients_that_are_put_together_early_in_the_training(watch):
+    torch.manual_seed(0)
+    model = nn.Linear(2, 1)
+    parameters = list(model.parameters())
+    optimizer = torch.optim.Adam(parameters, lr=0.01)
+    for turn in range(8):
+        losses = (model(GOOD).square().mean(), model(2 * GOOD).mean() * (turn != 5))
+        made = [torch.autograd.grad(one, parameters) for one in losses]
+        whole = projected([torch.cat([part.flatten() for part in parts]) for parts in made])
+        for parameter, part in zip(parameters, whole.split([2, 1])):
+            parameter.grad = part.view_as(parameter).clone()
+        optimizer.step()
+    seen = watch.verdict()
+    assert (seen["kind"], seen["by_hand"], seen["op"], seen["step"]) == ("gradient", True, "div", 6)
+    assert seen["origin"]["code"].strip().startswith("share = ")
+
+
+def test_a_gradient_of_something_else_than_one_number_is_none_that_was_written(watch):
+    torch.manual_seed(0)
+    model = nn.Linear(2, 1)
+    optimizer = sgd(model)
+    for turn in range(6):
+        optimizer.zero_grad()
+        out = model(GOOD)
+        (out * (0 if turn == 4 else 1)).abs().sqrt().backward(torch.ones(3, 1))
+        optimizer.step()
+    seen = watch.verdict()
+    assert (seen["step"], seen["kind"], seen.get("by_hand")) == (5, "gradient", None)

@@ -39,7 +39,7 @@ class _At(NamedTuple):
 
 def only_writer(number: int) -> Optional[dict[str, Any]]:
     """`text`, `file`, `line`, and `of`: "nothing" (the answer to what is not there), "fill" (what stands
-    in the place of something else) or "name" (a constant that is stored); None where there are several, or none.
+    in the place of something else) or "name" (a constant that is stored); None where there are several.
     A constant is one place, however often it is stored."""
     trees = dict(texts.user_trees())
     found = {
