@@ -372,11 +372,12 @@ std::string look_text(const WatchFact& watch) {
     if (const auto& before = watch.factor_before; before && !before->text.empty())
       where += fmt::format(", and at what it was made of there, `{}` ({})", before->text,
                            file_and_line(before->file, before->line));
-    return fmt::format("{} is not finite: look at {}: a division by 0, log(0), the std of one element",
+    const bool one = watch.element && watch.element->name == watch.factor_name;
+    return fmt::format("{} is not finite: look at {}: a division by 0, log(0), the std of one element{}",
                        watch.factor_name.empty()
                            ? "what the loss is multiplied or divided with (weights, advantages, a mask)"
-                           : fmt::format("`{}`", watch.factor_name),
-                       where);
+                           : fmt::format("`{}`", one ? to_text(*watch.element) : watch.factor_name),
+                       where, one ? ", a value that was missing" : "");
   }
   if (!watch.site_parameter.empty() && watch.first.kind == "loss")
     return fmt::format(

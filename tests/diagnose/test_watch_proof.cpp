@@ -90,6 +90,9 @@ TEST(Watch, WhatComputedTheFactor) {
   EXPECT_FALSE(advises(watch, "only puts together")) << "the division is its own";
   watch["computed"] = {{"name", "gain"}};
   EXPECT_TRUE(advises(watch, "`gain` is not finite: look at where it is computed: a division by 0"));
+  watch["element"] = {{"name", "gain"}, {"index", {3}}, {"value", "nan"}};
+  EXPECT_TRUE(advises(watch, "`gain[3]` is not finite: look at where it is computed: a division by 0"));
+  watch.erase("element");
   watch["op"] = "nll_loss";  // weighted by numbers that are not finite, which is no empty mean
   EXPECT_TRUE(advises(watch, "`gain` is not finite"));
 }

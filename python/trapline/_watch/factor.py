@@ -6,6 +6,7 @@ import math
 from collections.abc import Iterable
 from typing import Any
 
+from trapline._fault.data import values
 from trapline._fault.data.casts import storage_pointer
 from trapline._fault.model.autograd import bad_factor
 from trapline._fault.program import assigned, scope
@@ -49,10 +50,24 @@ def factor_of(
         facts["computed"] = {"name": loss_weight}
     elif known is not None:
         facts |= {"computed": known.facts, **({} if known.origin is None else {"origin": known.origin})}
+        facts |= _element(known)
         made = replayed.of_value(replayed.Held(known.value), list(calls)) if is_plain(known.value) else {}
         if made.get("finite") and "origin" in made:
             facts |= {"factor_by": made["op"], "origin": made["origin"]}
     return facts
+
+
+def _element(known: Any) -> dict[str, Any]:
+    """`element`, the first place in a variable of which some numbers are finite: the class's, of weights."""
+    value, name = known.value, known.facts.get("name", "")
+    if not name or not is_plain(value) or not value.dim() or value.numel() > _MAX_TABLE:
+        return {}
+    bad = (~value.detach().isfinite()).reshape(-1).cpu()
+    if bool(bad.all()) or not bool(bad.any()):
+        return {}
+    first = int(bad.int().argmax())
+    number = values.number(value.detach().reshape(-1)[first].item())
+    return {"element": {"name": name, "index": values.unravel(first, value.shape), "value": number}}
 
 
 def _is_it(value: Any, given: Any) -> bool:

@@ -383,6 +383,7 @@ def test_of_weights_that_were_looked_up(watch):
     )
     assert found == (("loss", 2, "mul", 5), True, "weight")
     assert watch.verdict()["computed"]["text"] == "12 / torch.tensor([6.0, 6.0, 0.0])"
+    assert watch.verdict()["element"] == {"name": "weight", "index": [2], "value": "inf"}
 
 
 def test_a_weight_of_a_class_that_no_sample_has_is_no_factor():
