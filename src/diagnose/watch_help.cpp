@@ -391,7 +391,9 @@ std::string look_text(const WatchFact& watch) {
         "`{}` had nothing to average: {}; find why nothing is left there; where that may happen, this term "
         "is 0: "
         "its sum, divided by the count with clamp(min=1)",
-        at.op, at.op == "mean" ? "it was given no element" : "every target was ignore_index, or of weight 0");
+        at.op,
+        at.op == "mean" ? "it was given no element"
+                        : "the batch was empty, or every target was ignore_index, or of weight 0");
   if (at.kind == "loss") {
     const std::string help = domain_help(watch, at.op);
     return help.empty() ? fmt::format("look at what goes into `{}` in {} {}", at.op, at.unit, at.step) : help;

@@ -15,8 +15,8 @@ TEST(AdviceGiven, MinusOneThatIsANumberLessOne) {
   EXPECT_TRUE(finding.summary.ends_with("; `rating - 1` makes -1 of 0")) << finding.summary;
   EXPECT_EQ(
       finding.fix.front(),
-      "look at `stars = rating - 1` (data.py:20): if what is 0 there is no class (not known), leave such "
-      "records out, or ignore_index=-1; if it is one, take nothing off, and let the model have an output for "
+      "look at `stars = rating - 1` (data.py:20): if what is 0 there is no class (not known), correct "
+      "such records, or leave them out; if it is one, take nothing off, and let the model have an output for "
       "it");
   facts["computed"]["text"] = "rating - 10";
   EXPECT_FALSE(says(diagnose(facts), "what is 0 there")) << all(diagnose(facts));

@@ -176,6 +176,7 @@ TEST(AdviceTrue, WhereNothingSpeaksOfTokensNoneStandAround) {
       << all(diagnose(kept));
   EXPECT_TRUE(says(diagnose(places), "2 beyond may be what is put around each sequence"))
       << all(diagnose(places));
+  EXPECT_FALSE(says(diagnose(places), "truncate")) << "what ends a sequence is not to be lost";
 }
 
 TEST(AdviceTrue, NoLibraryIsNamedThatTheProgramDoesNotUse) {
@@ -371,6 +372,29 @@ TEST(AdviceTrue, AMaskThatWasTurnedGrey) {
   facts["greys"] = true;
   EXPECT_TRUE(says(diagnose(facts), "np.array(Image.open(path)) keeps those of a palette"))
       << all(diagnose(facts));
+}
+
+TEST(AdviceTrue, MarksThatWereStoredInUint8) {
+  json facts =
+      facts_of("nll_loss_forward.target", 156, 3,
+               {{"scan", {{"bad", 564}, {"total", 8192}, {"min", 0}, {"max", 156}, {"also", -100}}}});
+  facts["op"] = "cross_entropy";
+  EXPECT_TRUE(diagnose(facts).summary.ends_with("; 156 is what -100 becomes in uint8"))
+      << all(diagnose(facts));
+  EXPECT_FALSE(says(diagnose(facts), "more than 3 classes")) << all(diagnose(facts));
+  facts["scan"]["also"] = 255;  // no -100 is to be left out
+  EXPECT_FALSE(says(diagnose(facts), "uint8")) << all(diagnose(facts));
+}
+
+TEST(AdviceTrue, LabelsThatBeginFarBelowZero) {
+  json facts = facts_of("nll_loss_forward.target", -2, 15,
+                        {{"scan", {{"bad", 25}, {"total", 50}, {"min", -7}, {"max", 7}}}});
+  facts["op"] = "nll_loss";
+  EXPECT_TRUE(diagnose(facts).summary.ends_with("; labels run from -7 to 7, as many as there are classes"))
+      << all(diagnose(facts));
+  EXPECT_TRUE(says(diagnose(facts), "add 7, and take it off again")) << all(diagnose(facts));
+  facts["scan"]["min"] = -6;
+  EXPECT_FALSE(says(diagnose(facts), "take it off again")) << all(diagnose(facts));
 }
 
 // Codes that a table lacks, all over a map: looked at before -1 is taken for a mark.

@@ -142,9 +142,9 @@ def test_C6_a_mean_over_nothing_is_a_note(tmp_path: Path) -> None:
     assert note.startswith("the first NaN of this run was in step 3, in the loss, by `nll_loss`")
     assert note.endswith("; its gradients were 0: no weight took harm")
     assert advice == (
-        "help: `nll_loss` had nothing to average: every target was ignore_index, or of weight 0; find why "
-        "nothing is left there; where that may happen, this term is 0: its sum, divided by the count with "
-        "clamp(min=1)"
+        "help: `nll_loss` had nothing to average: the batch was empty, or every target was ignore_index, or "
+        "of weight 0; find why nothing is left there; where that may happen, this term is 0: its sum, "
+        "divided by the count with clamp(min=1)"
     )
 
 

@@ -153,6 +153,8 @@ def _collect(violation: dict[str, Any], notes: list[str]) -> dict[str, Any]:
         _late(violation, facts, add)
     given = None if tensor is None else _given(violation, notes)
     described = values.describe(given) if given is not None else _described(violation)
+    if given is not None:
+        described["shape"] = frames.shape_given(given) or described["shape"]
     add("device", lambda: described["device"].split(":")[0])
     add("tensor", lambda: described)
     add("args", lambda: values.describe_args(violation.get("args") or {}))

@@ -193,6 +193,9 @@ class _Copies:
         if value.is_leaf and value.grad is not None:
             made.requires_grad_(value.requires_grad)
             made.grad = self._tensor(value.grad)
+        for name, held in vars(value).items():  # what a library keeps beside a weight: a curvature
+            if type(held) is torch.Tensor and held.is_cpu:
+                setattr(made, name, self.of(held))
         return made
 
 

@@ -255,7 +255,8 @@ void write_position(ViolationWriter& w) {
                     lead, most + offset, w.where_made("the sequences are cut"),
                     w.layer().empty() ? "" : " (new rows have to be trained)"));  // else it may be computed
   }
-  if (around) fix_length(w, usable);
+  // A tokenizer that truncates leaves room for them; whoever cuts the batch loses what ends the sequence.
+  if (around && w.facts.tokenizes) fix_length(w, usable);
   // What a decoder is given may be the target, which cannot be read in pieces.
   const bool decodes = w.layer().find("decoder") != std::string::npos;
   if (!values && !one && !around && !decodes && w.facts.text.value_or(true)) {

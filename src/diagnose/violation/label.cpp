@@ -293,6 +293,27 @@ void write_shifted_down(ViolationWriter& w) {
   w.fix_sample();
 }
 
+// As many numbers as there are classes, but from below 0 on: -7 to 7 for 15. Where -1 alone is below, see
+// above.
+std::optional<std::int64_t> begins_below(const ViolationWriter& w) {
+  constexpr std::int64_t kSome = 3;
+  if (!w.facts.scan.min || !is_integer(*w.facts.scan.min) || w.hi() < kSome || w.hi() == kUnbounded)
+    return {};
+  const std::int64_t here = std::get<std::int64_t>(*w.facts.scan.min);
+  const std::int64_t low = std::min(here, w.seen_min().value_or(here));
+  if (low > -2 || w.op() == "ctc_loss" || w.seen_max() - low + 1 != w.hi()) return {};
+  return -low;
+}
+
+void write_below(ViolationWriter& w, std::int64_t offset) {
+  w.finding().summary +=
+      fmt::format("; labels run from {} to {}, as many as there are classes", -offset, w.hi() - 1 - offset);
+  w.fix(fmt::format(
+      "number them from 0 where {} {} made: add {}, and take it off again where a prediction is read",
+      w.users(), w.facts.variable ? "is" : "are", offset));
+  w.fix_sample();
+}
+
 // The source says what -1 stands for.
 void write_codes(ViolationWriter& w) {
   w.finding().summary += "; " + w.of_codes();
@@ -318,10 +339,13 @@ void write_codes(ViolationWriter& w) {
 // The program counts from 1 and takes 1 off: -1 was a 0.
 void write_one_taken_off(ViolationWriter& w) {
   w.finding().summary += fmt::format("; `{}` makes -1 of 0", w.facts.computed->text);
-  w.fix(
-      fmt::format("{}: if what is 0 there is no class (not known), leave such records out{}; if it is one, "
-                  "take nothing off, and let the model have an output for it",
-                  w.look_at_computation("the labels"), w.has_ignore_index() ? ", or ignore_index=-1" : ""));
+  // Of a map some places have no class as a rule; of a record that holds 0 alone nobody knows that.
+  const bool map = w.has_ignore_index() && w.facts.tensor.shape.size() > 2 && !w.facts.sample;
+  w.fix(fmt::format(
+      "{}: if what is 0 there is no class (not known), {}; if it is one, "
+      "take nothing off, and let the model have an output for it",
+      w.look_at_computation("the labels"),
+      map ? "let the loss leave it out, ignore_index=-1" : "correct such records, or leave them out"));
   w.fix_sample();
 }
 
@@ -339,6 +363,7 @@ void write_taken_off(ViolationWriter& w) {
 
 void write_negative(ViolationWriter& w) {
   if (shifted_down(w)) return write_shifted_down(w);
+  if (const auto offset = begins_below(w)) return write_below(w, *offset);
   if (w.integer() == -100 && w.has_ignore_index()) {
     w.finding().summary +=
         fmt::format("; -100 is PyTorch's default ignore label, but this call has ignore_index={}",
@@ -382,6 +407,8 @@ void diagnose_label(ViolationWriter& w) {
     write_negative(w);
   } else if (w.only(kIgnored) && w.hi() < kIgnored && !(w.facts.seen && w.facts.seen->max > kIgnored)) {
     two_colours(w) ? write_two_colours(w) : write_label_mark(w, kIgnored);
+  } else if (w.only(w.integer()) && is_wrapped_ignore(w)) {
+    write_wrapped_ignore(w);
   } else if (w.integer() > kIgnored && w.only(w.integer()) && is_wrapped(w, w.integer())) {
     write_label_mark(w, w.integer());
   } else if (w.is_padding()) {

@@ -93,6 +93,24 @@ bool is_wrapped(const ViolationWriter& w, std::int64_t value) {
   });
 }
 
+// -100 in uint8 and uint16, which labels have as a rule before they are made int64.
+bool is_wrapped_ignore(const ViolationWriter& w) {
+  const bool wraps = w.integer() == 156 || w.integer() == 65436;
+  return wraps && w.has_ignore_index() && w.facts.scan.also.value_or(-100) == -100;
+}
+
+void write_wrapped_ignore(ViolationWriter& w) {
+  w.finding().summary +=
+      fmt::format("; {} is what -100 becomes in {}", w.value(), w.integer() == 156 ? "uint8" : "uint16");
+  w.fix(
+      "if it is that: make the labels int64 before -100 is put among them, so that the loss leaves it out; "
+      "the "
+      "number in its place is no mark");
+  w.fix(fmt::format("if not, look at where {} {} made: {}", w.users(), w.facts.variable ? "is" : "are",
+                    w.outside()));
+  w.fix_sample();
+}
+
 // Two classes that are called -1 and 1, as in svmlight's files: in all of the data, or in one part of it.
 // False where only a word of it is said.
 bool write_signed_classes(ViolationWriter& w) {

@@ -244,6 +244,8 @@ void diagnose_label(ViolationWriter& w);
 // called -1 and 1 (false: a word of it, at most, is said); masks are pictures of two colours.
 void write_label_mark(ViolationWriter& w, std::int64_t label);
 bool is_wrapped(const ViolationWriter& w, std::int64_t value);
+bool is_wrapped_ignore(const ViolationWriter& w);
+void write_wrapped_ignore(ViolationWriter& w);
 bool write_signed_classes(ViolationWriter& w);
 bool two_colours(const ViolationWriter& w);
 void write_two_colours(ViolationWriter& w);

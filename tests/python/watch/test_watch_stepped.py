@@ -70,6 +70,32 @@ def test_the_line_of_a_step_of_the_programs_own(watch):
     assert line_of(seen) == 'share = p.norm() / (state["norm"] + group["floor"])'
 
 
+class Curved(torch.optim.Optimizer):
+    """Steps by what a library keeps beside each weight."""
+
+    def __init__(self, params, lr):
+        super().__init__(params, {"lr": lr})
+
+    @torch.no_grad()
+    def step(self, closure=None):
+        for p in self.param_groups[0]["params"]:
+            p.add_((p.grad / p.curvature).clamp(-1, 1), alpha=-0.1)
+
+
+def test_what_a_weight_is_kept_with(watch):
+    model = nn.Linear(3, 1)
+    optimizer = Curved(model.parameters(), lr=0.1)
+    for turn in range(1, BAD + 2):
+        for p in model.parameters():
+            p.curvature = torch.ones_like(p) * (turn != BAD)
+        optimizer.zero_grad()
+        (model(ONES).square().mean() * (turn != BAD)).backward()
+        optimizer.step()
+    seen = watch.verdict()
+    assert (seen["step"], seen["kind"], seen["op"]) == (BAD, "optimizer", "div")
+    assert line_of(seen).startswith("p.add_((p.grad / p.curvature)")
+
+
 def test_the_copies_leave_the_program_as_it_was(watch):
     def run():
         torch.manual_seed(0)

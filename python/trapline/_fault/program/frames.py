@@ -12,12 +12,13 @@ from collections.abc import Sequence
 from types import CodeType
 from typing import Any, Optional
 
-from trapline._fault.program import places, source
+from trapline._fault.program import places, scope, source
 
 Frame = dict[str, Any]
 Pair = tuple[CodeType, int]
 # What Dynamo calls the rest of a function after a part that it could not compile.
 _AROUND = 3  # lines above and below the origin
+_MAX_COMPARED = 1 << 22  # elements
 _MAX_CONTEXT = 400  # characters of each
 _RESUMED = re.compile(r"\btorch_dynamo_resume_in_(.+)_at_\d+$")
 
@@ -158,6 +159,20 @@ def with_context(frame: Optional[Frame]) -> Optional[Frame]:
 
 def _cut(text: str) -> str:
     return text[:_MAX_CONTEXT]
+
+
+def shape_given(tensor: Any) -> Optional[list[int]]:
+    """Of what cross_entropy() and its kin were given, where they have changed its shape: nll_loss_nd() of
+    PyTorch puts a row of one into targets of two dimensions."""
+    for frame in scope.live_frames():
+        target = frame.f_locals.get("target")
+        if frame.f_globals.get("__name__") != "torch.nn.functional" or type(target) is not type(tensor):
+            continue
+        if target.numel() != tensor.numel() or target.shape == tensor.shape or target.device != tensor.device:
+            continue
+        if target.numel() <= _MAX_COMPARED and bool((target.reshape(-1) == tensor.reshape(-1)).all()):
+            return [int(size) for size in target.shape]
+    return None
 
 
 def live_pairs() -> list[Pair]:
