@@ -397,6 +397,18 @@ TEST(AdviceTrue, LabelsThatBeginFarBelowZero) {
   EXPECT_FALSE(says(diagnose(facts), "take it off again")) << all(diagnose(facts));
 }
 
+TEST(AdviceTrue, LabelsOnBothSidesAreNoClasses) {
+  json facts = facts_of("nll_loss_forward.target", 256, 256,
+                        {{"scan", {{"bad", 13}, {"total", 9600}, {"min", -1}, {"max", 257}}}});
+  facts["op"] = "cross_entropy";
+  facts["tensor"]["shape"] = {12, 800};
+  facts["values"] = json::array({json::array({256, 6}), json::array({-1, 4}), json::array({257, 3})});
+  EXPECT_TRUE(says(diagnose(facts), "come of arithmetic (data beyond the range that is cut into classes"))
+      << all(diagnose(facts));
+  EXPECT_FALSE(says(diagnose(facts), "more than 256 classes")) << all(diagnose(facts));
+  EXPECT_FALSE(says(diagnose(facts), "mask")) << all(diagnose(facts));
+}
+
 // Codes that a table lacks, all over a map: looked at before -1 is taken for a mark.
 TEST(AdviceTrue, MinusOneOfAMapIsLookedAtFirst) {
   json facts = facts_of("nll_loss_forward.target", -1, 6,

@@ -401,7 +401,9 @@ void diagnose_label(ViolationWriter& w) {
   write_summary(w);
   if (w.above() && w.write_namesake()) return;
   if (w.facts.filled && w.only(w.hi())) return write_filled(w);
-  if (w.both_sides() && w.facts.tensor.shape.size() >= 3) return write_resized(w);
+  constexpr std::size_t kSeveral = 3;  // of two, one may be a mark
+  if (w.both_sides() && (w.facts.tensor.shape.size() >= 3 || w.distinct() >= kSeveral))
+    return write_resized(w);
   constexpr std::int64_t kIgnored = 255;  // VOID in PASCAL VOC, Cityscapes and their descendants
   if (!w.above()) {
     write_negative(w);

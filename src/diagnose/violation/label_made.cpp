@@ -53,12 +53,19 @@ void write_unnamed(ViolationWriter& w) {
   w.fix("if it is a class, add its name to the list of classes of the data set first");
 }
 
-// A mask with numbers below and above its classes: no list of classes is too short for that.
+// Numbers below and above the classes, of a mask as a rule: no list of classes is too short for that.
 void write_resized(ViolationWriter& w) {
   const auto& [min, max] = std::pair(w.facts.scan.min, w.facts.scan.max);
   w.finding().summary +=
       fmt::format("; {} of {} lie on both sides of it{}", w.facts.scan.bad, w.facts.scan.total,
                   min && max ? fmt::format(", from {} to {}", to_text(*min), to_text(*max)) : "");
+  if (w.facts.tensor.shape.size() < 3) {
+    w.fix(fmt::format(
+        "numbers on both sides of the classes come of arithmetic (data beyond the range that is cut "
+        "into classes, an offset): {}",
+        w.look_at_computation("the labels")));
+    return w.fix_sample();
+  }
   w.fix(fmt::format(
       "numbers on both sides of the classes come of a mask that was resized, rotated or warped by "
       "interpolation (bilinear, bicubic): mode=\"nearest\" keeps classes; or of arithmetic: {}",
