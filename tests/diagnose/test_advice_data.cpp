@@ -231,7 +231,7 @@ TEST(AdviceData, ATableOfAModelThatIsUsedIsNotMadeLargerAlone) {
   ids["no_grad"] = true;
   EXPECT_FALSE(says(diagnose(ids), "if there are meant to be more")) << all(diagnose(ids));
   EXPECT_TRUE(says(diagnose(ids),
-                   "a row that training has not seen holds random numbers: look at what the "
+                   "as a row that it has not seen holds random numbers: look at what the "
                    "model was made and trained with"))
       << all(diagnose(ids));
 }

@@ -428,8 +428,8 @@ bool ViolationWriter::fix_size(Situation situation, const std::string& otherwise
   if (is_end_of_cut() || of_one_record()) return false;
   const Need wanted = need();
   if (facts.no_grad && noun() == "id" && wanted.of.empty() && !facts.library.fixed()) {
-    fix("no larger table helps a model that is used: a row that training has not seen holds random numbers: "
-        "look at what the model was made and trained with, and at what makes these ids");
+    fix("a larger table helps only where training sees these ids, too, as a row that it has not seen holds "
+        "random numbers: look at what the model was made and trained with, and at what makes these ids");
     return false;
   }
   // What a library indexes may be another tensor than a layer that is only as large.

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import ast
 import importlib
 import os
 import sys
+import types
 from pathlib import Path
 from typing import Any, Callable
 
@@ -12,7 +14,7 @@ import pytest
 
 torch = pytest.importorskip("torch")
 from torch import nn  # noqa: E402
-from trapline._fault.program import computed, creations, texts  # noqa: E402
+from trapline._fault.program import computed, creations, decided, texts  # noqa: E402
 
 MODEL = """
 import torch
@@ -308,3 +310,18 @@ def test_what_a_variable_was_made_of_was_given_on() -> None:
 
     masked = torch.tensor([4, 9])
     assert take(masked)["name"] == "masked"
+
+
+def test_what_a_file_of_settings_fills_in_is_no_number(monkeypatch: Any) -> None:
+    """`vocab_size=gin.REQUIRED`."""
+    gin = types.ModuleType("gin")
+    gin.REQUIRED, gin.SIZE = object(), 12  # type: ignore[attr-defined]
+    program = types.ModuleType("model")
+    program.__file__, program.gin, program.own = "/a/model.py", gin, Any  # type: ignore[attr-defined]
+    monkeypatch.setitem(sys.modules, "model", program)
+
+    def stands_for_it(text: str) -> bool:
+        return decided.is_placeholder(ast.parse(text, mode="eval").body, "/a/model.py")
+
+    answers = [stands_for_it(text) for text in ("gin.REQUIRED", "gin.SIZE", "own.REQUIRED", "REQUIRED")]
+    assert answers == [True, False, False, False]

@@ -65,6 +65,42 @@ def test_a_word_of_the_samples_own():
         assert (found["dataset_index"], "by" in found) == (1, False)
 
 
+class Desks(Dataset):
+    """Desk n is in queue n, and has no other number."""
+
+    def __len__(self):
+        return 8
+
+    def __getitem__(self, at):
+        return torch.arange(100 + 3 * at, 103 + 3 * at), at
+
+
+def label_of(collate):
+    def step(labels):
+        violation = make_violation("nll_loss_forward.target", labels, 0, 8, {"target": labels}, frames=[])
+        return which.sample_of(violation, None, False, [])
+
+    for _, labels in DataLoader(Desks(), batch_size=8, collate_fn=collate):
+        return step(labels)
+
+
+def moved_twice(rows):
+    """The later desks get an offset that the data set has added already."""
+    queues = torch.tensor([queue for _, queue in rows])
+    return torch.stack([text for text, _ in rows]), queues + 4 * (queues > 4)
+
+
+def numbered_anew(rows):
+    """No row has the number of its sample: nobody knows whose row is whose."""
+    return torch.stack([text for text, _ in rows]), torch.tensor([queue for _, queue in rows]) + 20
+
+
+def test_a_label_that_the_collate_function_has_changed():
+    found = label_of(moved_twice)
+    assert (found["dataset_index"], found["row"], found["by"]) == (5, 5, "collate")
+    assert label_of(numbered_anew).get("by") != "collate"
+
+
 def test_texts_that_the_collate_function_turns_into_numbers_have_none_to_compare():
     texts = ["abc", "abd", "azc", "acb"]
 

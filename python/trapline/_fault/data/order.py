@@ -10,6 +10,7 @@ from trapline._fault.data.batches import Batch
 from trapline._fault.data.fetched import RandomState, fetch
 from trapline._fault.program import scope
 
+_MAX_OTHERS = 6  # rows that tell whether a batch is in order
 _MAX_ASKED = 64  # each may be a picture to decode
 _SECONDS = 1.0  # for more than two times
 _NESTED = 2
@@ -155,8 +156,10 @@ def not_its_own(batch: Batch, tensor: Any, place: Any, sample: dict[str, Any]) -
         return ""
     if any(having) or (batch.loader.own_collate and any(runs != made[0] for runs in made)):
         return "drawn"
-    if batch.loader.own_collate or tensor.dim() != 2:  # PyTorch's own puts nothing there
+    if batch.loader.own_collate:  # PyTorch's own puts nothing there
         return ""
+    if tensor.dim() == 1:
+        return "collate" if _has_own_of_others(batch, tensor, row) else ""
     across = place[0] == row
     numbers = tensor[row] if across else tensor[:, row]
     if _is_filler(tensor if across else tensor.T, numbers, place[1] if across else place[0]):
@@ -164,6 +167,19 @@ def not_its_own(batch: Batch, tensor: Any, place: Any, sample: dict[str, Any]) -
     own = {number for run in made[0] for number in run}
     others = {int(one) for one in numbers} - {value}
     return "collate" if others and 2 * len(others & own) >= len(others) else ""
+
+
+def _has_own_of_others(batch: Batch, tensor: Any, row: int) -> bool:
+    """Other rows hold a number of their own sample: they are in the order of the batch."""
+    data_set, indices = batch.loader.data_set(), batch.indices
+    if len(indices) != len(tensor):
+        return False
+    others = [one for one in range(len(indices)) if one != row][:_MAX_OTHERS]
+    own = sum(
+        any(int(tensor[one]) in run for runs in _asked(data_set, indices[one]) for run in runs)
+        for one in others
+    )
+    return bool(others) and 3 * own >= len(others)
 
 
 def is_collated(batch: Batch, tensor: Any, place: Any) -> bool:

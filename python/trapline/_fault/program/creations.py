@@ -65,6 +65,8 @@ def made_at(layer: Optional[dict[str, Any]], around: list[Any]) -> list[Step]:
     steps = list(_followed(expression))
     if steps[-1].left and getattr(steps[-1].node, "value", None) != size:
         steps.pop()  # something else has given it another
+    if decided.is_placeholder(steps[-1].node, steps[-1].file):
+        steps.pop()
     last = steps[-1]
     if isinstance(last.node, ast.Constant) and last.node.value != size and not _computed(steps):
         return []

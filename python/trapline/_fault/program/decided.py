@@ -1,13 +1,16 @@
-"""What else a number decides that a layer is made by: where texts are cut, what a tokenizer learns."""
+"""What else a number decides that a layer is made by: where texts are cut, what a tokenizer learns; and what
+only stands for it."""
 
 from __future__ import annotations
 
 import ast
 import re
+import sys
 from collections.abc import Iterable, Iterator
+from types import ModuleType
 from typing import Any
 
-from trapline._fault.program import texts
+from trapline._fault.program import scope, texts
 
 _LEARNS = re.compile("tokenizer|trainer|train_from|train_new", re.IGNORECASE)
 _CUTS = re.compile("chunk|batched|window|unfold|sliced|split|cut$|cut_", re.IGNORECASE)
@@ -46,3 +49,13 @@ def _decides(node: Any) -> Iterator[Any]:
 def _leaf(node: Any) -> str:
     key = getattr(getattr(node, "slice", None), "value", None) if isinstance(node, ast.Subscript) else None
     return str(getattr(node, "attr", getattr(node, "id", key)))
+
+
+def is_placeholder(node: ast.expr, file: str) -> bool:
+    """`gin.REQUIRED`: what stands for a number that a file of settings gives."""
+    if not isinstance(node, ast.Attribute) or not isinstance(node.value, ast.Name):
+        return False
+    every = list(sys.modules.values())
+    module = next((one for one in every if getattr(one, "__file__", None) == file), None)
+    holder = scope.members(module).get(node.value.id)
+    return isinstance(holder, ModuleType) and type(getattr(holder, node.attr, 0)) is not int
