@@ -78,6 +78,11 @@ std::string domain_help(const WatchFact& watch, const std::string& op) {
         "`{}`: a score of -inf (a mask) stays -inf: the loss must not meet it, be it as the target's, by "
         "label_smoothing or in a KL divergence",
         op);
+  if (!watch.nan && watch.smoothed && puts(op))
+    return fmt::format(
+        "label_smoothing adds the log-probabilities of all classes, also of those that `{}` gives -inf: no "
+        "smoothing there, or the loss of the classes that are left alone (logits[:, :n])",
+        op);
   if (!watch.nan && picks(op))
     return fmt::format(
         "`{}` picked an infinity that was there on purpose (a mask's -inf): what it picks must not be masked",
@@ -420,6 +425,12 @@ std::string look_text(const WatchFact& watch) {
   }
   if (std::string help = domain_help(watch, at.op); !help.empty()) return help;
   if (watch.own) return own_text(at.op, watch.finite_before ? " was given finite numbers" : "");
+  if (watch.nan && !watch.finite_before && at.op.ends_with("mm") && at.kind == "output")
+    return fmt::format(
+        "`{}` was given an infinity, and 0 times that is NaN: look at the input of {} for one that is left "
+        "(a "
+        "maximum that begins with -inf and met nothing, a mask, a logarithm of 0)",
+        at.op, layer_name(at.name, '`'));
   return fmt::format("print the input of {} in {} {}{}",
                      at.name.empty() ? "that layer" : layer_name(at.name, '`'), at.unit, at.step,
                      watch.finite_before && !at.op.empty()

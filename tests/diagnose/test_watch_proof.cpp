@@ -97,6 +97,23 @@ TEST(Watch, WhatComputedTheFactor) {
   EXPECT_TRUE(advises(watch, "`gain` is not finite"));
 }
 
+TEST(Watch, WhatMeetsAMasksInfinity) {
+  json loss = {{"what", "inf"},  {"kind", "loss"},      {"step", 52},
+               {"unit", "step"}, {"op", "masked_fill"}, {"smoothed", true}};
+  EXPECT_TRUE(advises(loss,
+                      "label_smoothing adds the log-probabilities of all classes, also of those that "
+                      "`masked_fill` gives -inf"));
+  loss.erase("smoothed");
+  EXPECT_FALSE(advises(loss, "label_smoothing"));
+  json product = {{"what", "nan"},  {"kind", "output"}, {"step", 2},
+                  {"unit", "step"}, {"op", "addmm"},    {"name", "head.0"}};
+  EXPECT_TRUE(advises(product,
+                      "`addmm` was given an infinity, and 0 times that is NaN: look at the input of "
+                      "`head.0`"));
+  product["finite_before"] = true;
+  EXPECT_FALSE(advises(product, "was given an infinity"));
+}
+
 TEST(Watch, GradientsThatWereChangedBeforeTheStep) {
   json watch = {{"what", "nan"}, {"kind", "gradient"}, {"step", 3}, {"unit", "step"}, {"changed", true}};
   watch["growth"] = {{"of", "loss"}, {"low", 0.1}, {"high", 20.0}, {"steps", 20}};

@@ -23,6 +23,7 @@ from trapline._fault.model.autograd import (
     in_graph,
     is_bad_value,
     is_finite_below,
+    is_smoothed,
     node_in_graph,
     op_named,
     overflowed_before,
@@ -158,7 +159,15 @@ def of_loss(calls: list[Call], loss: Any, known: weights.Known, own: list[Call])
     again = replayed.of_loss(loss, calls)
     if again:
         row = {} if "sample" in again or "drawn" in again else batch_in_hand(again["op"]) or _record_of(own)
-        return {**sites.of_loss(again["op"]), **again, "looked": looked or bool(given), **seen, **row}
+        smoothed = {"smoothed": True} if is_smoothed(loss.grad_fn) else {}
+        return {
+            **sites.of_loss(again["op"]),
+            **again,
+            **smoothed,
+            "looked": looked or bool(given),
+            **seen,
+            **row,
+        }
     target = _target(loss) if looked else None
     if target is not None:
         if "sample" not in target:  # no data are known to hold it: the program may have made it

@@ -339,9 +339,9 @@ class Light:
         return not owned or (self.suspect is not None and not self.suspect.depends_on(owned))
 
     def _trains_by_hand(self) -> bool:
-        """Without an optimizer of PyTorch's: the weights of a model, and for a while."""
+        """Without an optimizer of PyTorch's: the weights of a model, for a while, or between two of them."""
         is_model = self.suspect is not None and self.suspect.depends_on(self.began.good)
-        return is_model and self.backwards > _TRAINED
+        return is_model and (self.backwards > _TRAINED or self.steps.taken > 0)
 
     def _by_hand(self, at_end: bool = False) -> None:
         """The verdict where there is no optimizer: the weights are bad that were not, or are so still."""

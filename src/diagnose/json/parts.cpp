@@ -327,6 +327,7 @@ std::optional<WatchFact> read_watch(const json& facts) {
   watch.element = read_variable(*object, "element");
   if (watch.element) watch.element_nan = text(*object_member(*object, "element"), "value") == "nan";
   watch.later = boolean(*object, "later").value_or(false);
+  watch.smoothed = boolean(*object, "smoothed").value_or(false);
   watch.own = boolean(*object, "own").value_or(false);
   watch.late = boolean(*object, "late").value_or(false);
   watch.factor = boolean(*object, "factor").value_or(false);

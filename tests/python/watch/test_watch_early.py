@@ -144,3 +144,20 @@ def test_a_gradient_that_backward_is_given(watch):
 def test_a_finite_one_is_nothing(watch):
     given(2.0)
     assert watch.verdict() is None
+
+
+def test_the_first_loss_after_another_optimizer_was_made(watch):
+    """Tasks one after the other, each with its own optimizer: the second smooths over masked classes."""
+    torch.manual_seed(0)
+    model, x, y = nn.Linear(3, 4), torch.randn(8, 3), torch.randint(0, 2, (8,))
+    hidden = torch.tensor([False, False, True, True])
+    for smoothing in (0.0, 0.1):
+        optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
+        loss_of = nn.CrossEntropyLoss(label_smoothing=smoothing)
+        for _ in range(17):
+            loss = loss_of(model(x).masked_fill(hidden, float("-inf")), y)
+            optimizer.zero_grad()
+            loss.backward()
+            optimizer.step()
+    seen = watch.harmless()
+    assert (seen["step"], seen["op"], seen["smoothed"]) == (18, "masked_fill", True)

@@ -194,6 +194,12 @@ def _is_bad_constant(value: Any) -> bool:
     return _is_floating(value) and not value.requires_grad and not finite(value)
 
 
+def is_smoothed(root: Any) -> bool:
+    """A loss adds the log-probabilities of all classes, as cross_entropy() does with `label_smoothing`."""
+    sums = (node.next_functions[0][0] for name, node in _nodes(root) if name.startswith("SumBackward"))
+    return any(node is not None and node.name().startswith("LogSoftmaxBackward") for node in sums)
+
+
 def bad_constant(root: Any) -> Any:
     """A sum or difference in the loss that is not finite, of the model's numbers, which are, and others, that
     no operation before it has made: actions, targets. None: there is none.
