@@ -6,6 +6,7 @@
 #include <unistd.h>
 
 #include <atomic>
+#include <chrono>
 #include <mutex>
 #include <thread>
 #include <vector>
@@ -34,10 +35,14 @@ TEST(ForkMutex, AChildFindsWhatIsGuardedWhole) {
   for (int i = 0; i < 2; ++i) {
     threads.emplace_back([&over] {
       while (!over) {
-        const std::lock_guard<ForkMutex> lock(mutex);
-        ++left;
-        std::this_thread::yield();
-        ++right;
+        {
+          const std::lock_guard<ForkMutex> lock(mutex);
+          ++left;
+          std::this_thread::yield();
+          ++right;
+        }
+        // A mutex is not fair: who takes it again at once may keep the fork waiting beyond its patience.
+        std::this_thread::sleep_for(std::chrono::microseconds(20));
       }
     });
   }
