@@ -74,12 +74,11 @@ bool ViolationWriter::write_product() {
   if (size == nullptr) return false;
   fix(fmt::format("{}: {}", look_at_computation("the " + nouns()), outside()));
   fix(fmt::format(
-      "the size is a product, `{}` ({}), so such a number is put together of parts: see which part "
-      "reaches its own size (counted from 1, or more values than that)",
+      "the size is a product, `{}` ({}): where such a number is put together of parts, one of them reaches "
+      "its own size (counted from 1, or more values than that): change that part's size, in the product and "
+      "where the numbers are put together; a larger size alone would mix up different parts",
       size->text, file_and_line(size->file, size->line)));
-  fix("a larger size alone would mix up the numbers of different parts: it is the size of that part that has "
-      "to "
-      "change, in the product and where the numbers are put together");
+  fix("where it is a plain count, a factor of that product is too small");
   return true;
 }
 
