@@ -150,10 +150,11 @@ def look_into(
         facts["layer"]["name"] = facts["layer"].pop("together")
     if operator.startswith("nll_loss"):
         add("as_nll", lambda: _called_itself("nll_loss", "cross_entropy"))
-        facts["resizes"] = any(map(texts.speak_of, _RESIZES))
-        facts["greys"] = any(map(texts.speak_of, _GREYS))
+    if operator.startswith("nll_loss2d"):
+        facts["resizes"] = texts.speak_of(*_RESIZES)
+        facts["greys"] = texts.speak_of(*_GREYS)
     if operator.startswith("multinomial"):
-        facts["scores"] = any(texts.speak_of(word) for word in ("logit", "softmax", "generate("))
+        facts["scores"] = texts.speak_of("logit", "softmax", "generate(")
         add("sampler", lambda: samplers.sampler_facts(content, scan))
     if violation.get("contract") == "binary_cross_entropy.self":
         add("squashed", lambda: squashed.squashed_by(tensor))
@@ -289,5 +290,5 @@ def look_into(
 
 def is_chosen(tensor: Any, scan: dict[str, Any], predicate: Any) -> bool:
     """The program speaks of what chooses the next of a text by scores, and the last of a row alone is bad."""
-    chooses = any(texts.speak_of(word) for word in ("multinomial", "argmax", "topk", "generate(", "sample("))
+    chooses = texts.speak_of("multinomial", "argmax", "topk", "generate(", "sample(")
     return chooses and values.is_newest(tensor, scan, predicate)

@@ -36,7 +36,7 @@ def codes_facts() -> Optional[dict[str, Any]]:
 def _names_categories(node: Any) -> bool:
     """What is none of them is numbered -1, too: another spelling, a new one."""
     if isinstance(node, ast.Attribute):  # of a column, which may have been given them before
-        return any(texts.speak_of(word) for word in ("categoricaldtype", "set_categories", "categories="))
+        return texts.speak_of("categoricaldtype", "set_categories", "categories=")
     return len(node.args) > 1 or any(given.arg in ("categories", "dtype") for given in node.keywords)
 
 
@@ -45,7 +45,7 @@ def _stands_for(node: ast.AST) -> str:
         inner = node.value
         of_column = isinstance(inner, ast.Attribute) and inner.attr == "cat"
         made = isinstance(inner, ast.Call) and getattr(inner.func, "attr", "") == "Categorical"
-        if of_column and any(texts.speak_of(word) for word in ("pd.cut(", "pandas.cut(", "qcut(")):
+        if of_column and texts.speak_of("pd.cut(", "pandas.cut(", "qcut("):
             return _EDGES
         if of_column or made:
             return _EITHER if _names_categories(inner) else _MISSING

@@ -5,12 +5,14 @@ from __future__ import annotations
 
 import ast
 from collections.abc import Iterator
+from functools import lru_cache
 from typing import Any, NamedTuple, Optional
 
 from trapline._fault.program import texts
 
 NOTHING, FILL, NAME = "nothing", "fill", "name"
 _MAX_TEXT = 80
+_MAX_FILES = 256
 # Calls that put a number into an array, and where it stands among the arguments.
 _FILLS = {
     "full": 1,
@@ -56,15 +58,17 @@ def only_writer(number: int) -> Optional[dict[str, Any]]:
     return {"text": text, "file": at.file, "line": at.node.lineno, "of": at.of} if text else None
 
 
-def _writers(tree: Any, file: str, number: int) -> Iterator[_At]:
-    constants = _constants(tree, number)
+@lru_cache(maxsize=_MAX_FILES)  # a program may meet many faults, and its files stay what they are
+def _writers(tree: Any, file: str, number: int) -> tuple[_At, ...]:
+    constants, found = _constants(tree, number), []
     for around in ast.walk(tree):
         for node, value, of in _stored(around):
             named = constants.get(value.id) if isinstance(value, ast.Name) else None
             if named is not None:
-                yield _At(named, file, NAME)
+                found.append(_At(named, file, NAME))
             elif _is(value, number):
-                yield _At(node, file, of)
+                found.append(_At(node, file, of))
+    return tuple(found)
 
 
 def _finds(trees: dict[str, Any]) -> list[_At]:

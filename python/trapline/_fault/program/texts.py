@@ -223,9 +223,11 @@ def less_one() -> Optional[dict[str, Any]]:
     return found[0] if len(found) == 1 else None
 
 
-def speak_of(word: str) -> bool:
-    """The word stands in a file of the program's."""
-    return any(word in source.text(file).lower() for file in user_files())
+def speak_of(*words: str) -> bool:
+    """One of the words stands in a file of the program's."""
+    return any(
+        word in text for text in (source.text(file).lower() for file in user_files()) for word in words
+    )
 
 
 def imported_from(tree: Any, name: str) -> Optional[str]:
