@@ -3,12 +3,11 @@
 from __future__ import annotations
 
 import ast
-import inspect
 from collections.abc import Iterable
 from typing import Any, Optional
 
 from trapline._fault.data.values import unravel
-from trapline._fault.program import arisen, calls
+from trapline._fault.program import arisen, calls, written
 from trapline._watch.rows import ids_in, sample_of
 
 _MAX_TEXT = 80
@@ -38,21 +37,18 @@ def of_buffer(module: Any, name: str, arguments: Any) -> dict[str, Any]:
 
 def _registered(owner: Any, leaf: str) -> dict[str, Any]:
     """Of the only line of the module's class that makes it."""
-    found = set()
-    for kind in type(owner).__mro__:
-        if found or kind.__module__.startswith("torch.nn.modules.module"):
-            break
-        for function in vars(kind).values():
-            code = getattr(inspect.unwrap(function) if callable(function) else None, "__code__", None)
-            tree = None if code is None else calls.tree_of(code)
-            for node in ast.walk(tree) if tree is not None else ():
-                value = _given(node, leaf)
-                if value is not None:
-                    line = node.lineno + calls.first_line(code) - 1
-                    found.add((code, line, ast.unparse(value)))
-    if len(found) != 1:
+    found = {
+        (kind, code, node.lineno + calls.first_line(code) - 1, ast.unparse(value))  # type: ignore[attr-defined]
+        for kind, code, tree in written.methods_of(owner)
+        for node in ast.walk(tree)
+        if (value := _given(node, leaf)) is not None
+    }
+    # What a class derives from may make another one, which it does without.
+    first = next((kind for kind in type(owner).__mro__ if any(one[0] is kind for one in found)), None)
+    mine = [one for one in found if one[0] is first]
+    if len(mine) != 1:
         return {}
-    code, line, text = found.pop()
+    _, code, line, text = mine[0]
     return {**arisen.origin_of(code, line), **({"text": text} if len(text) <= _MAX_TEXT else {})}
 
 

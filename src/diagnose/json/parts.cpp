@@ -61,9 +61,7 @@ std::optional<WatchSeen> read_seen(const json* object) {
   seen.text = text(*object, "text");
   seen.bad = integer(*object, "bad").value_or(0);
   seen.total = integer(*object, "total").value_or(0);
-  if (const json* at = member(*object, "at"); at != nullptr && at->is_array())
-    for (const json& place : *at)
-      if (place.is_number_integer()) seen.at.push_back(place.get<std::int64_t>());
+  seen.at = integers(*object, "at");
   seen.others = integer(*object, "others").value_or(0);
   if (seen.kind == "weights") seen.written = text(*object, "written");
   if (seen.unit.empty()) seen.unit = "step";

@@ -121,16 +121,23 @@ def by_module(module: Any, name: str) -> dict[str, Any]:
     """`origin` of the only statement of a module's class, the user's or a library's, that writes a weight of
     its own."""
     found = set()
+    for _, code, tree in methods_of(module):
+        for node in ast.walk(tree) if code.co_name != "__init__" else ():
+            if any(_is_own(target, name) for target in _target_of(node)):
+                found.add((code, node.lineno + calls.first_line(code) - 1))
+    return arisen.origin_of(*found.pop()) if len(found) == 1 else {}
+
+
+def methods_of(module: Any) -> Iterator[tuple[type, CodeType, ast.AST]]:
+    """(class, code, its tree) of the functions of a module's classes, but those of PyTorch's base class."""
     for kind in type(module).__mro__:
         if kind.__module__.startswith("torch.nn.modules.module"):
             break
         for function in vars(kind).values():
             code = getattr(inspect.unwrap(function) if callable(function) else None, "__code__", None)
             tree = None if code is None else calls.tree_of(code)
-            for node in ast.walk(tree) if tree is not None and function.__name__ != "__init__" else ():
-                if any(_is_own(target, name) for target in _target_of(node)):
-                    found.add((code, node.lineno + calls.first_line(code) - 1))
-    return arisen.origin_of(*found.pop()) if len(found) == 1 else {}
+            if code is not None and tree is not None:
+                yield kind, code, tree
 
 
 def _is_own(target: Any, name: str) -> bool:
