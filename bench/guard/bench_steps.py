@@ -49,6 +49,8 @@ def parse() -> argparse.Namespace:
 
 
 def seconds_of(step: models.Step, count: int, device: torch.device) -> float:
+    if device.type == "cuda":
+        torch.cuda.synchronize()  # what the steps before left in the queue is not this block's
     start = time.perf_counter()
     for _ in range(count):
         step()
