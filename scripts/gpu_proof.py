@@ -28,7 +28,7 @@ from pathlib import Path
 from typing import Any
 
 ROOT = Path(__file__).resolve().parents[1]
-PARTS = ("contracts", "host", "compile", "programs", "supervise")  # tests/gpu/proof_*.py
+PARTS = ("contracts", "host", "compile", "programs", "opinfo", "supervise")  # tests/gpu/proof_*.py
 KERNEL_MODES = (
     "check",
     "graph",
@@ -61,7 +61,7 @@ class Proof:
             **os.environ,
             "TRAPLINE_BUILD_DIR": str(self.build),
             "TRAPLINE_GPU": "1",  # tests/fakecuda: this is no stand-in
-            "PYTHONPATH": str(ROOT / "python"),
+            "PYTHONPATH": os.pathsep.join(filter(None, [str(ROOT / "python"), os.environ.get("PYTHONPATH")])),
             "PYTHONUNBUFFERED": "1",
         }
 

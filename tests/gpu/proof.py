@@ -59,6 +59,27 @@ def guard() -> None:
     assert trapline.is_active(), "the guard is not active"
 
 
+class Adapter:
+    """The compiled guard alone: its handler keeps what it was given, and raises `fault` of it."""
+
+    def __init__(self, fault: Callable[[dict[str, Any]], Exception]) -> None:
+        from trapline._extension import compiler
+        from trapline._fault.data import batches
+        from trapline._guard import active, waits
+        from trapline._library import paths
+
+        self.fault = fault
+        self.violations: list[dict[str, Any]] = []
+        self.module = active.load(compiler.build(os.path.join(paths.build_dir(), "adapters")))
+        self.module.install(self.handle)
+        waits.install(self.module)
+        batches.tell_each(self.module.device_batch)
+
+    def handle(self, violation: dict[str, Any]) -> Exception:
+        self.violations.append(violation)
+        return self.fault(violation)
+
+
 def synchronize() -> None:
     if DEVICE.type == "cuda":
         torch.cuda.synchronize()

@@ -17,34 +17,13 @@ SEEDS = int(os.environ.get("TRAPLINE_PROOF_SEEDS", "400"))
 PARTS = 4
 
 
-class Guard:
-    """The adapter alone, whose handler raises programs.Fault with the violation."""
-
-    def __init__(self) -> None:
-        from trapline._extension import compiler
-        from trapline._fault.data import batches
-        from trapline._guard import active, waits
-        from trapline._library import paths
-
-        self.module = active.load(compiler.build(os.path.join(paths.build_dir(), "adapters")))
-        self.module.install(self.handle)
-        waits.install(self.module)
-        batches.tell_each(self.module.device_batch)
-
-    @staticmethod
-    def handle(violation: dict) -> Exception:
-        from programs import Fault
-
-        return Fault(violation)
-
-
 def prove(part: int) -> dict[str, int]:
     if DEVICE.type != "cuda":
         raise LeftOut("needs CUDA")
-    from programs import Program, Run
+    from programs import Fault, Program, Run
 
-    global guard
-    guard = guard or Guard()
+    global adapter
+    adapter = adapter or proof.Adapter(Fault)
     told = bad = 0
     for seed in range(part, SEEDS, PARTS):
         program = Program(seed)
@@ -59,7 +38,7 @@ def prove(part: int) -> dict[str, int]:
     return {"programs": len(range(part, SEEDS, PARTS)), "with bad values": bad, "reports": told}
 
 
-guard: Guard | None = None
+adapter: proof.Adapter | None = None
 for number in range(PARTS):
 
     def part(number: int = number) -> dict[str, int]:
