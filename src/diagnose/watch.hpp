@@ -85,6 +85,12 @@ struct WatchFact {
   std::int64_t rows_bad = 0, rows_total = 0;
   std::vector<std::int64_t> part{};  // the first place of the operation's result that is not finite
   std::int64_t part_bad = 0, part_total = 0;
+  // Of a NaN whose operation met an infinity that was put there on purpose: what put it, its line, the first
+  // place in what the operation was given.
+  std::string met_op{};
+  std::optional<MadeAt> met{};
+  std::vector<std::int64_t> met_at{};
+  std::int64_t met_bad = 0, met_total = 0;
   std::optional<Variable> element{};  // of the data, by the program's name: "x[3, 12]"
 };
 

@@ -107,8 +107,25 @@ std::string domain_help(const WatchFact& watch, const std::string& op) {
     return {};
   }
   const std::string given = watch.finite_before ? " was given finite numbers" : "";
+  if (watch.origin && watch.origin->user == false)  // nobody edits it there
+    return fmt::format(
+        "`{}`{}, in a line of a library: {}: look at what it was given in {} {}, and how it was set up", op,
+        given, domain->advice.substr(0, domain->advice.find(':')), watch.first.unit, watch.first.step);
   if (watch.own) return fmt::format("{}; only if they are right: {}", own_text(op, given), domain->advice);
   return fmt::format("`{}`{}: {}", op, given, domain->advice);
+}
+
+// Of an infinity that was put there on purpose, and that nothing has replaced.
+std::string met_text(const WatchFact& watch, const WatchSeen& at) {
+  std::string where;
+  if (!watch.met_at.empty())
+    where = fmt::format(" at [{}] ({} of {})", fmt::join(watch.met_at, ", "), watch.met_bad, watch.met_total);
+  return fmt::format(
+      "`{}` was given an infinity{}, which `{}` puts there in {}, and nothing has replaced: give what is "
+      "left "
+      "of it a number (0), or leave it out, before {}",
+      at.op, where, watch.met_op, file_and_line(watch.met->file, watch.met->line),
+      at.name.empty() ? fmt::format("`{}`", at.op) : layer_name(at.name, '`'));
 }
 
 // Of a data set's own arithmetic: it was asked for the sample once more.
@@ -425,6 +442,7 @@ std::string look_text(const WatchFact& watch) {
   }
   if (std::string help = domain_help(watch, at.op); !help.empty()) return help;
   if (watch.own) return own_text(at.op, watch.finite_before ? " was given finite numbers" : "");
+  if (watch.nan && watch.met && !watch.finite_before) return met_text(watch, at);
   if (watch.nan && !watch.finite_before && at.op.ends_with("mm") && at.kind == "output")
     return fmt::format(
         "`{}` was given an infinity, and 0 times that is NaN: look at the input of {} for one that is left "

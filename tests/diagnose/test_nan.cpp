@@ -85,6 +85,17 @@ TEST(Nan, TheStatementThatMadeIt) {
             "`gelu`: look at what goes into it, and at its roots, logarithms and divisions");
 }
 
+TEST(Nan, WhatAddsUpTo0HasNoProbabilities) {
+  json facts = row_facts();
+  facts["nan"] = {{"made", {{"op", "div"}, {"name", "share"}, {"text", "bleu / bleu.sum(1, keepdim=True)"}}},
+                  {"command", "python main.py"}};
+  const std::int64_t row = facts["tensor"]["shape"].back();
+  facts["scan"]["bad"] = row;
+  EXPECT_TRUE(says(diagnose(facts), "an epsilon makes a row of zeros of it, which is refused, too"));
+  facts["scan"]["bad"] = row - 1;
+  EXPECT_TRUE(says(diagnose(facts), "an epsilon added to it, or a clamp"));
+}
+
 TEST(Nan, NumPysWarningLeadsToTheCast) {
   json facts = index_facts();
   facts["scan"]["value"] = "-9223372036854775808";

@@ -438,5 +438,34 @@ TEST(WatchProof, ASquareThatOverflowed) {
   EXPECT_TRUE(advises(watch, "look for a fill value in the data (1e20, 9.97e36)"));
 }
 
+TEST(Watch, AnInfinityThatWasPutThereAndThatNothingHasReplaced) {
+  json watch = kOutput;
+  watch["op"] = "addmm";
+  watch["met"] = {{"op", "new_full"},
+                  {"origin", {{"file", "net.py"}, {"line", 44}, {"code", "out = h.new_full(...)"}}},
+                  {"index", {2, 0}},
+                  {"bad", 16},
+                  {"total", 304}};
+  EXPECT_EQ(
+      fix_of(watch)[0],
+      "`addmm` was given an infinity at [2, 0] (16 of 304), which `new_full` puts there in net.py:44, and "
+      "nothing has replaced: give what is left of it a number (0), or leave it out, before `fc1`");
+  watch["finite_before"] = true;
+  EXPECT_FALSE(advises(watch, "new_full"));
+}
+
+TEST(Watch, NobodyEditsALineOfALibrary) {
+  json watch = kOutput;
+  watch["op"] = "div";
+  watch["finite_before"] = true;
+  watch["origin"] = {{"file", "lib/net.py"}, {"line", 9}, {"code", "a / b"}, {"user", false}};
+  EXPECT_EQ(fix_of(watch)[0],
+            "`div` was given finite numbers, in a line of a library: find why its divisor is 0: look at what "
+            "it was "
+            "given in step 12, and how it was set up");
+  watch["origin"]["user"] = true;
+  EXPECT_TRUE(advises(watch, "an epsilon added to it"));
+}
+
 }  // namespace
 }  // namespace trapline::diagnose

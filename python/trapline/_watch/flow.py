@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import os
 import sys
 from collections.abc import Iterable, Iterator, Mapping
 from typing import Any, NamedTuple, Optional
@@ -121,6 +122,8 @@ class Made(NamedTuple):
     order: int = 0  # of what was made so far
     bad: Any = None  # where the result is not finite
     given_to: tuple[Any, ...] = ()  # what the user's functions that run were given, innermost first
+    nan: Any = None  # where it is NaN, of an operation that made both
+    met: Optional[tuple[Made, Any]] = None  # who put an infinity there on purpose, and where it was given
 
 
 class Flow(TorchDispatchMode):
@@ -244,6 +247,10 @@ class Flow(TorchDispatchMode):
                             tensor.isnan() if had_inf else ~tensor.isfinite(),
                         )
                     )
+                    if nan_of.given is None and bool(tensor.isinf().any()):
+                        nan_of = nan_of._replace(nan=tensor.isnan())
+                    if put is not None and nan_of.given is None and nan_of.infinite is None:
+                        nan_of = nan_of._replace(met=(put, had_inf[0].isinf()))
                 if nan_of is not None:
                     self._keep(self._nan, tensor, nan_of)
             if bool(tensor.isinf().any()):
@@ -312,16 +319,19 @@ def _are_equal(one: Any, other: Any) -> bool:
 
 def _here(outside: Any) -> tuple[Any, Any, tuple[Any, ...]]:
     """The innermost module that is running, the user's line, both inside the frame `outside`, and what the
-    user's functions in it were given."""
+    user's functions in it were given. Where no line is the user's, that of the library which has the
+    module."""
     import torch
 
-    module = origin = None
+    module = origin = library = None
     given: list[Any] = []
     frame = sys._getframe(3)
     while frame is not None and frame is not outside:
         code = frame.f_code
         if origin is None and places.is_user(code) and not places.is_own(code.co_filename):
             origin = frames.make_frame((code, frame.f_lasti))
+        elif library is None and not places.is_own(code.co_filename) and not _is_torch(code.co_filename):
+            library = frames.make_frame((code, frame.f_lasti))
         if places.is_user(code):
             names = code.co_varnames if code.co_name in _LOOPS else code.co_varnames[: code.co_argcount]
             given += [frame.f_locals[name] for name in names if name in frame.f_locals]
@@ -329,4 +339,10 @@ def _here(outside: Any) -> tuple[Any, Any, tuple[Any, ...]]:
             candidate = frame.f_locals.get(code.co_varnames[0]) if code.co_argcount else None
             module = candidate if isinstance(candidate, torch.nn.Module) else None
         frame = frame.f_back  # type: ignore[assignment]
-    return module, origin, tuple(given[:_MAX_GIVEN])
+    return module, origin or library, tuple(given[:_MAX_GIVEN])
+
+
+def _is_torch(filename: str) -> bool:
+    import torch
+
+    return filename.startswith((os.path.dirname(torch.__file__) + os.sep, "<frozen", "<string>"))

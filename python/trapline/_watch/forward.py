@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from contextlib import ExitStack
-from typing import Any
+from typing import Any, Optional
 
 from trapline._fault.data.values import unravel
 from trapline._fault.data.without import Without
@@ -182,19 +182,25 @@ def named(made: Any, root: Any) -> dict[str, Any]:
         found["name"] = next((name for name, part in root.named_modules() if part is made.module), "")
     if frame is not None:
         found["origin"] = frame
+    if made.met is not None and made.met[0].frame is not None:
+        put, where = made.met
+        found["met"] = {"op": put.op.rstrip("_"), "origin": put.frame, **(_first_of(where) or {})}
     return found
 
 
 def part_of(made: Any) -> dict[str, Any]:
     """Where the result of an operation is not finite, if not everywhere: the first place, and how many."""
-    bad = made.bad
-    if bad is None or made.derivative is not None or not bad.dim():
-        return {}
-    count = int(bad.sum())
+    bad = made.bad if made.nan is None else made.nan
+    first = None if bad is None or made.derivative is not None else _first_of(bad)
+    return {} if first is None else {"part": first}
+
+
+def _first_of(bad: Any) -> Optional[dict[str, Any]]:
+    count = int(bad.sum()) if bad.dim() else 0
     if not 0 < count < bad.numel():
-        return {}
+        return None
     index = unravel(int(bad.reshape(-1).int().argmax()), bad.shape)
-    return {"part": {"index": index, "bad": count, "total": bad.numel()}}
+    return {"index": index, "bad": count, "total": bad.numel()}
 
 
 def is_bad_weight(parameter: Any) -> bool:

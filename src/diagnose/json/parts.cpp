@@ -312,6 +312,14 @@ std::optional<WatchFact> read_watch(const json& facts) {
     watch.part_bad = integer(*part, "bad").value_or(0);
     watch.part_total = integer(*part, "total").value_or(0);
   }
+  if (const json* met = object_member(*object, "met")) {
+    watch.met_op = text(*met, "op");
+    if (const auto line = read_frame(member(*met, "origin")))
+      watch.met = MadeAt{line->code, line->file, line->line};
+    watch.met_at = integers(*met, "index");
+    watch.met_bad = integer(*met, "bad").value_or(0);
+    watch.met_total = integer(*met, "total").value_or(0);
+  }
   if (const json* fetched = object_member(*object, "fetched")) {
     watch.fetched_op = text(*fetched, "op");
     watch.fetched_numpy = text(*fetched, "numpy");

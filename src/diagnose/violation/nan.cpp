@@ -163,6 +163,15 @@ bool input(ViolationWriter& w) {
   return true;
 }
 
+// Whole rows of probabilities are 0/0.
+bool divides_empty_rows(const ViolationWriter& w) {
+  const NanFact& nan = nan_of(w);
+  const auto& shape = w.facts.tensor.shape;
+  return w.op() == "multinomial" && nan.made_by == "div" && nan.made_of_finite && !shape.empty() &&
+         shape.back() > 0 && w.facts.scan.bad % shape.back() == 0 && w.facts.scan.value &&
+         std::isnan(as_double(*w.facts.scan.value));
+}
+
 // The operation that was given finite numbers, in the program's own statement.
 bool made(ViolationWriter& w) {
   const NanFact& nan = nan_of(w);
@@ -177,11 +186,14 @@ bool made(ViolationWriter& w) {
       nan.made_of_finite ? "of finite numbers" : "of a row that is -inf everywhere, or has an Inf",
       statement);
   const Domain* domain = domain_of(nan.made_by);
-  w.fix(fmt::format(
-      "`{}`{}: {}", nan.made_by, statement,
-      domain == nullptr
-          ? std::string_view("look at what goes into it, and at its roots, logarithms and divisions")
-          : domain->advice));
+  std::string_view advice = "look at what goes into it, and at its roots, logarithms and divisions";
+  if (domain != nullptr) advice = domain->advice;
+  if (divides_empty_rows(w)) {
+    advice =
+        "find why its divisor is 0: what adds up to 0 has no probabilities: leave such a row out, or give it "
+        "some (the same number everywhere); an epsilon makes a row of zeros of it, which is refused, too";
+  }
+  w.fix(fmt::format("`{}`{}: {}", nan.made_by, statement, advice));
   return true;
 }
 

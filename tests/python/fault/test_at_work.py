@@ -6,7 +6,7 @@ from conftest import make_violation, table_violation
 torch = pytest.importorskip("torch")
 import trapline._fault as fault  # noqa: E402
 from torch.utils.data import DataLoader, TensorDataset  # noqa: E402
-from trapline._fault.data import batches, which  # noqa: E402
+from trapline._fault.data import batches, hand, which  # noqa: E402
 
 
 @pytest.fixture(autouse=True)
@@ -221,3 +221,29 @@ def test_the_bad_row_of_what_records_were_made_to():
         if number == 2:
             found = encode(requests)
     assert (found["batch"], found["row"], found["dataset_index"], found["likely"]) == (2, 3, 11, True)
+
+
+def test_what_a_loop_that_is_over_has_left_behind_is_not_in_hand():
+    def behind():
+        for (x,) in loader_of():
+            kept = x.clone()
+            assert len(kept) == 6
+        return hand.in_hand()
+
+    def used():
+        for (x,) in loader_of():
+            pass
+        shown = x.sum()
+        return hand.in_hand(), shown
+
+    def within():
+        for _ in range(2):
+            for (x,) in loader_of():
+                if float(x[0, 0]) == kept:
+                    return hand.in_hand()
+        return None
+
+    kept = float(loader_of().dataset.tensors[0][6, 0])
+    assert behind() is None
+    assert used()[0].number == 3
+    assert within().number == 1

@@ -83,3 +83,10 @@ class Bias:
     function = tree.body[1].body[0]
     assert decided.by_it(["h", "w"], {("net.py", 9)}, function) == {}
     assert decided.by_it(["h", "w"], {("net.py", 9)}) == {"read": {"file": "net.py", "line": 4}}
+
+
+def test_a_variable_that_only_has_the_name_is_another(program):
+    program("def pairs(table):\n    n_roles = len(table)\n    return 2 * n_roles\n")
+    assert decided.by_it(["n_roles"], set()) == {}
+    program("def pairs(cfg):\n    n_roles = cfg.n_roles\n    return 2 * n_roles\n")
+    assert decided.by_it(["n_roles"], set()) == {"read": {"file": "net.py", "line": 3}}

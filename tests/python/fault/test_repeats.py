@@ -22,3 +22,10 @@ def test_a_copy_counts_as_it_is(facts_of):
     wide = torch.tensor([0, 12, 3])[:, None].expand(3, 4).contiguous()
     facts = collected(facts_of, wide, torch.rand(3, 10))
     assert (facts["scan"]["bad"], facts["scan"]["total"]) == (4, 12)
+
+
+def test_what_was_seen_is_counted_once_too(facts_of):
+    wide = torch.tensor([0, 12, 3, 12, 11, 5])[:, None, None].expand(6, 1, 48)
+    assert collected(facts_of, wide, torch.rand(6, 10, 48))["seen"]["count"] == 6
+    whole = wide.contiguous()
+    assert collected(facts_of, whole, torch.rand(6, 10, 48))["seen"]["count"] == 288

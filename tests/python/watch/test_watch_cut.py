@@ -10,7 +10,7 @@ torch = pytest.importorskip("torch")
 
 from torch import nn  # noqa: E402
 from torch.utils.data import BatchSampler, DataLoader, Dataset, SequentialSampler  # noqa: E402
-from trapline._fault.data import batches, cut  # noqa: E402
+from trapline._fault.data import batches, cut, picked  # noqa: E402
 from trapline._fault.model.autograd import bad_constant  # noqa: E402
 
 
@@ -361,3 +361,38 @@ def test_a_target_is_named_by_the_array_that_holds_it(watch_that_looks):
     assert (seen["kind"], seen["step"]) == ("target", 3)
     assert (seen["sample"]["dataset"]["name"], seen["sample"]["dataset_index"]) == ("Y", 41)
     assert (seen["sample"]["row"], "likely" in seen["sample"]) == (9, False)
+
+
+def test_the_row_that_the_program_picks_where_no_module_is(watch):
+    """A model of bare tensors, and what was computed of the rows is equal to none."""
+    x, offset = measured()[:, 0] - 1.0, torch.zeros(40)
+    offset[27] = -200.0
+    weight = torch.zeros((), requires_grad=True)
+    optimizer = torch.optim.SGD([weight], lr=1e-3)
+    order = torch.randperm(40, generator=torch.Generator().manual_seed(3))
+    for start in range(0, 40, 8):
+        idx = order[start : start + 8]
+        present = 1.0 - torch.exp(-torch.exp(weight * x[idx] + offset[idx]))
+        optimizer.zero_grad()
+        present.log().mean().backward()
+        optimizer.step()
+    seen = watch.verdict()
+    assert (seen["op"], seen["what"]) == ("log", "inf")
+    assert (seen["sample"]["dataset_index"], seen["sample"]["likely"]) == (27, True)
+
+
+def test_no_row_where_the_program_picks_by_several_indices():
+    def both(table, one, other):
+        first, second = table[one], table[other]
+        return picked.by_text(), first, second
+
+    def alone(table, one):
+        first = table[one]
+        return picked.by_text(), first
+
+    table, one, other = measured(), torch.tensor([4, 9, 2]), torch.tensor([7, 8, 3])
+    assert both(table, one, other)[0] is None
+    held, index = alone(table, one)[0]
+    assert held is table and index == [4, 9, 2]
+    assert alone(table, torch.tensor([True] * 40))[0] is None
+    assert alone(table, torch.tensor([4, 4]))[0] is None

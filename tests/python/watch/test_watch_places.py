@@ -271,3 +271,57 @@ def test_targets_that_a_mask_leaves_out_are_not_accused(watch):
 
     train(model, [GOOD], loss=loss)
     assert watch.verdict()["kind"] == "loss" and watch.verdict()["op"] == "log"
+
+
+class Pool(nn.Module):
+    """The largest of what falls into each cell; a cell of nothing stays as it began."""
+
+    def forward(self, x, cell):
+        out = x.new_full((4, 2), -math.inf)
+        return out.index_reduce(0, cell, x, "amax")
+
+
+def test_an_infinity_that_was_put_there_and_that_nothing_has_replaced(watch):
+    class Net(nn.Module):
+        def __init__(self):
+            super().__init__()
+            self.pool, self.head = Pool(), nn.Linear(2, 1)
+
+        def forward(self, cell):
+            return self.head(self.pool(torch.rand(5, 2), cell))
+
+    full, gap = torch.tensor([0, 1, 2, 3, 3]), torch.tensor([0, 1, 3, 3, 3])
+    train(Net(), [full, full, gap])
+    seen = watch.verdict()
+    assert (seen["name"], seen["op"], seen["finite_before"]) == ("head", "addmm", False)
+    met = seen["met"]
+    assert (met["op"], met["index"], met["bad"], met["total"]) == ("new_full", [2, 0], 2, 8)
+    assert met["origin"]["code"].strip() == "out = x.new_full((4, 2), -math.inf)"
+
+
+def test_of_an_operation_that_made_both_the_nan_is_placed(watch):
+    low = torch.tensor([[1.0, 1.0], [0.0, 1.0], [1.0, 0.0]])
+    high = torch.tensor([[1.0, 1.0], [2.0, 1.0], [1.0, 0.0]])
+    model = calls(lambda parts, x: parts[0](high) * (high / x), nn.Linear(2, 2))
+    train(model, [low])
+    seen = watch.verdict()
+    assert (seen["op"], seen["what"]) == ("div", "nan")
+    assert seen["part"] == {"index": [2, 1], "bad": 1, "total": 6}
+
+
+def test_a_line_of_a_library_where_none_is_the_programs(watch, tmp_path, monkeypatch):
+    package = tmp_path / "site-packages" / "masked_net"
+    package.mkdir(parents=True)
+    (package / "__init__.py").write_text(
+        "import torch\n\n\nclass Net(torch.nn.Module):\n    def __init__(self):\n        super().__init__()\n"
+        "        self.fc = torch.nn.Linear(2, 1)\n\n    def forward(self, x):\n        mask = x[:, :1] > 5\n"
+        "        return (self.fc(x) * mask).sum() / mask.sum()\n"
+    )
+    monkeypatch.syspath_prepend(str(package.parent))
+    import masked_net
+
+    train(masked_net.Net(), [GOOD])
+    seen = watch.verdict()
+    assert (seen["kind"], seen["op"]) == ("output", "div")
+    assert seen["origin"]["file"].endswith("masked_net/__init__.py") and seen["origin"]["line"] == 11
+    assert seen["origin"]["user"] is False

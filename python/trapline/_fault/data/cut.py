@@ -1,7 +1,7 @@
 """The batch of a step in a program without a DataLoader: rows of an array or a table of the program's.
 
 Each row of what a module was given has to be equal to one row of the same array, and to no other; or all of
-them to the rows that an index of the program's picks, `x[idx]`.
+them to the rows that an index of the program's picks, `x[idx]`; or the text of the program picks rows so.
 """
 
 from __future__ import annotations
@@ -10,7 +10,7 @@ from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from typing import Any, Optional
 
-from trapline._fault.data import batches, columns, only
+from trapline._fault.data import batches, columns, only, picked
 from trapline._fault.data.batches import Batch
 from trapline._fault.program import holders, names
 
@@ -61,20 +61,29 @@ def of(given: list[Any]) -> Optional[Batch]:
     inputs = [one for one in inputs if 0 < one.numel() <= _MAX_GIVEN and not one.is_complex()]
     inputs.sort(key=_is_finite)  # the numbers that are asked about are known by their own array
     data = list(_data()) if inputs else []
-    picked = _picked({len(one) for one in inputs})
+    indexed = _picked({len(one) for one in inputs})
     for one in inputs:
         longer = [(held, rows) for held, rows in data if rows.shape[1] == one.numel() // len(one)]
         for held, rows in sorted(longer, key=lambda both: (len(both[1]) <= len(one), len(both[1]))):
             lines = one.reshape(len(one), -1)
             indices = _indices(lines, rows) if len(rows) >= len(one) else None
             if indices is None:
-                indices = next((index for index in picked if _picks(index, rows, lines)), None)
+                indices = next((index for index in indexed if _picks(index, rows, lines)), None)
             if indices is not None:
                 beside = [
                     other for other in inputs if len(other) == len(one) and _is_of(other, indices, data)
                 ]
                 return Batch(Source(held), None, indices, beside)  # type: ignore[arg-type]
-    return None
+    return _by_text()
+
+
+def _by_text() -> Optional[Batch]:
+    """What was computed of the rows before has no equals among them: the program's own `x[idx]` tells."""
+    found = picked.by_text()
+    rows = None if found is None else _rows(found[0])
+    if found is None or rows is None:
+        return None
+    return Batch(Source(found[0]), None, found[1], [rows[found[1]]])  # type: ignore[arg-type]
 
 
 def holder_of(batch: Batch, bad: Any) -> Optional[tuple[str, Any]]:

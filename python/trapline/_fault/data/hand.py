@@ -14,7 +14,7 @@ from trapline._fault.data import batches
 from trapline._fault.data.batches import Batch
 from trapline._fault.data.casts import storage_pointer
 from trapline._fault.data.values import MAX_ELEMENTS
-from trapline._fault.program import scope
+from trapline._fault.program import loops, scope
 
 _MAX_ITEMS = 64
 _MAX_COMPARED = 1 << 16  # elements
@@ -82,7 +82,7 @@ def _ahead(frames: Optional[list[FrameType]], remembered: list[Batch]) -> Option
 def _has_records(frame: FrameType, batch: Batch) -> bool:
     """Whether a variable is the list of a batch without tensors, or another list of the same records."""
     raw = batch.raw()
-    for _, value in scope.variables(frame):
+    for value in _in_use(frame):
         if value is raw:
             return True
         alike = type(value) in (list, tuple) and len(value) == len(raw)
@@ -113,10 +113,16 @@ def padded_to() -> Optional[int]:
 
 def tensors_of(frame: FrameType, deep: bool = False) -> Iterator[Any]:
     """Tensors that are variables of a frame, or items of its containers; `deep`: also of those inside."""
-    for _, value in scope.variables(frame):
+    for value in _in_use(frame):
         for item in items_of(value, _NESTED if deep else 0):
             if scope.is_tensor(item) and item.device.type != "meta" and item.dim() and item.numel():
                 yield item
+
+
+def _in_use(frame: FrameType) -> Iterator[Any]:
+    """The values of a frame's variables, but for those that a loop which is over has left behind."""
+    left = loops.left_over(frame.f_code, scope.line_of(frame))
+    return (value for name, value in scope.variables(frame) if name not in left)
 
 
 def is_argument(batch: Batch) -> bool:

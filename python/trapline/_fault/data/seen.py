@@ -164,6 +164,8 @@ def _range(values: Any, also: Any, source: str) -> Optional[Seen]:
 
 
 def _over_calls(violation: dict[str, Any], also: Any) -> Optional[Seen]:
+    import torch
+
     tensor = violation["tensor"]
     if tensor.numel() > MAX_ELEMENTS or not tensor.numel():
         return None
@@ -179,6 +181,8 @@ def _over_calls(violation: dict[str, Any], also: Any) -> Optional[Seen]:
     for call in _calls_before(violation):
         if _same_table(call, rows):
             _widen(seen, call, _argument_name(violation), also, violation["scan"].get("hi"))
+    for size, stride in zip(tensor.shape, tensor.stride() if tensor.layout is torch.strided else ()):
+        seen["count"] //= size if stride == 0 else 1  # expanded: the same elements again
     return seen
 
 

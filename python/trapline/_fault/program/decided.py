@@ -26,12 +26,33 @@ def by_it(names: Iterable[str], made: set[tuple[str, int]], function: Any = None
     own |= {node.id for node in inside if isinstance(node, ast.Name) and isinstance(node.ctx, ast.Store)}
     there = {id(node) for node in inside}
     for file, tree in texts.user_trees():
+        within = _functions(tree)
         for node in ast.walk(tree):
             for part in _decides(node):
-                hidden = isinstance(part, ast.Name) and part.id in own and id(node) not in there
-                if _leaf(part) in known and not hidden and (file, node.lineno) not in made:
+                if _leaf(part) not in known or (file, node.lineno) in made:
+                    continue
+                is_name = isinstance(part, ast.Name)
+                hidden = is_name and part.id in own and id(node) not in there
+                if not hidden and not (is_name and _is_another(part.id, within.get(id(node)), known)):
                     return {"read": {"file": file, "line": node.lineno}}
     return {}
+
+
+def _functions(tree: Any) -> dict[int, Any]:
+    """The innermost function of each node in one."""
+    every = (node for node in ast.walk(tree) if isinstance(node, (ast.FunctionDef, ast.AsyncFunctionDef)))
+    return {id(part): function for function in every for part in ast.walk(function)}
+
+
+def _is_another(name: str, function: Any, known: set[str]) -> bool:
+    """A variable of the function that only has the name: what it is given is made of none of `known`."""
+    given = [
+        node.value
+        for node in (ast.walk(function) if function is not None else ())
+        if isinstance(node, ast.Assign)
+        and any(isinstance(target, ast.Name) and target.id == name for target in node.targets)
+    ]
+    return bool(given) and not any(_leaf(part) in known for value in given for part in ast.walk(value))
 
 
 def _decides(node: Any) -> Iterator[Any]:

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import ast
+import functools
 from collections.abc import Iterator
-from types import FrameType
+from types import CodeType, FrameType
 from typing import Any
 
 from trapline._fault.program import calls, scope
@@ -23,6 +24,33 @@ def drawn(frame: FrameType) -> Iterator[list[Any]]:
     for loop in sorted(around, key=lambda node: node.lineno, reverse=True):  # type: ignore[attr-defined]
         names = [name.id for part in _targets(loop) for name in ast.walk(part) if isinstance(name, ast.Name)]
         yield [frame.f_locals[name] for name in names if name in frame.f_locals]
+
+
+@functools.lru_cache(maxsize=64)
+def left_over(code: CodeType, line: int) -> frozenset[str]:
+    """Variables that a `for` above the line has left behind: it is over, nothing else sets them, and no
+    statement from its end to the line reads them."""
+    tree = calls.tree_of(code)
+    if tree is None:
+        return frozenset()
+    line -= calls.first_line(code) - 1
+    names = [node for node in ast.walk(tree) if isinstance(node, ast.Name)]
+    statements = [node for node in ast.walk(tree) if isinstance(node, ast.stmt) and not hasattr(node, "body")]
+    here = max((node.end_lineno or 0 for node in statements if node.lineno <= line), default=line)
+    found: set[str] = set()
+    for loop in ast.walk(tree):
+        end = getattr(loop, "end_lineno", 0)
+        if not isinstance(loop, (ast.For, ast.AsyncFor)) or end >= line:
+            continue
+        inside = {id(node) for node in ast.walk(loop)}
+        set_here = {node.id for node in names if id(node) in inside and isinstance(node.ctx, ast.Store)}
+        found |= set_here - {
+            node.id
+            for node in names
+            if id(node) not in inside
+            and (isinstance(node.ctx, ast.Store) or end < node.lineno <= max(here, line))
+        }
+    return frozenset(found)
 
 
 def innermost(tree: ast.AST, line: int) -> Any:
