@@ -131,7 +131,8 @@ std::string place_text(const WatchSeen& seen, bool looked) {
   if (seen.kind == "state")
     return fmt::format("the optimizer's `{}` of {}", seen.state,
                        seen.name.empty() ? "a weight" : layer_name(seen.name, '`'));
-  if (seen.kind == "loss") return (looked ? "the loss" : "what leads to the loss") + by_text(seen);
+  if (seen.kind == "loss")
+    return (looked && !seen.leads ? "the loss" : "what leads to the loss") + by_text(seen);
   const std::string noun = seen.kind == "output" ? "output" : "gradient";
   if (seen.given && seen.by_hand) return "gradients that the program has written itself" + by_text(seen);
   if (seen.given) return "the gradient that `backward` was given";

@@ -29,6 +29,7 @@ struct WatchSeen {
   std::vector<std::int64_t> at{};  // the first of them
   std::int64_t bad = 0, total = 0;
   std::string text{};       // what it was made of: "property_table()"
+  bool leads = false;       // of a loss: another function than the one that has it, or an earlier one
   bool given = false;       // of a gradient: the program has handed it to `backward`
   bool by_hand = false;     // or written it itself, and called no `backward`
   std::int64_t others = 0;  // weights that broke with it

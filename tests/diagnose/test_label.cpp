@@ -61,6 +61,37 @@ TEST(DiagnoseLabel, TheLabelsOfAnotherHead) {
                                      "look at how the two are paired; zip() pairs by order, not by name"});
 }
 
+TEST(DiagnoseLabel, AsManyAsAnotherHeadHas) {
+  const ViolationFacts facts = label(68, 11)
+                                   .scan("max", 162)
+                                   .scan("bad", 31)
+                                   .layer("vowel", "Linear", "out_features")
+                                   .with("other_head", {{"name", "root"}, {"places", 168}});
+  const Finding finding = diagnose(facts);
+  EXPECT_TRUE(finding.summary.ends_with("; `root` has 168 outputs, as many as these need"))
+      << finding.summary;
+  EXPECT_EQ(
+      finding.fix.at(0),
+      "look at whether labels and outputs are paired in the same order: 11 are those of `vowel`, and as many "
+      "as these need has `root`: a tuple, a list and zip() pair by order, not by name");
+  for (const std::string& line : finding.fix) EXPECT_EQ(line.find("more outputs"), std::string::npos) << line;
+}
+
+TEST(DiagnoseLabel, OneFarBeyondAmongSoManyIsNoClass) {
+  const auto offers = [](std::int64_t count) {
+    const ViolationFacts facts =
+        label(109, 84)
+            .scan("max", 109)
+            .layer("net.6", "Linear", "out_features")
+            .with("seen", {{"min", 2}, {"max", 109}, {"count", count}, {"source", "calls"}});
+    const auto fix = diagnose(facts).fix;
+    return std::ranges::any_of(
+        fix, [](const std::string& line) { return line.find("more outputs") != line.npos; });
+  };
+  EXPECT_TRUE(offers(200));
+  EXPECT_FALSE(offers(1280));  // 26 classes more would have shown some 300
+}
+
 TEST(DiagnoseLabel, OneBased) {
   const ViolationFacts facts =
       label(10, 10)

@@ -467,5 +467,14 @@ TEST(Watch, NobodyEditsALineOfALibrary) {
   EXPECT_TRUE(advises(watch, "an epsilon added to it"));
 }
 
+TEST(Watch, WhatLeadsToTheLossIsNotSaidToBeIn) {
+  json watch = {{"what", "nan"}, {"kind", "loss"}, {"step", 91}, {"unit", "step"}, {"op", "sqrt"}};
+  EXPECT_EQ(diagnose_watch({{"kind", "watch"}, {"watch", watch}})->summary,
+            "the first NaN of this run was in step 91, in the loss, by `sqrt`");
+  watch["leads"] = true;
+  EXPECT_EQ(diagnose_watch({{"kind", "watch"}, {"watch", watch}})->summary,
+            "the first NaN of this run was in step 91, in what leads to the loss, by `sqrt`");
+}
+
 }  // namespace
 }  // namespace trapline::diagnose

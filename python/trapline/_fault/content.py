@@ -68,6 +68,13 @@ def _divided(variable: dict[str, Any], tensor: Any) -> Optional[dict[str, Any]]:
     return found if found is not None and " / " in found.get("text", "") else None
 
 
+def _is_rows_input(facts: dict[str, Any]) -> bool:
+    """What the model was given is not finite in the row of the sample: of a batch on a device, whose own
+    tensors are gone."""
+    given, row = (facts.get("nan") or {}).get("input") or {}, (facts.get("sample") or {}).get("row")
+    return row is not None and given.get("index", [])[:1] == [row]
+
+
 def _is_models(variable: dict[str, Any]) -> bool:
     """What a module keeps (`self.neighbours`) or has made when it was made is of no batch."""
     name = str(variable.get("name", ""))
@@ -223,6 +230,9 @@ def look_into(
         add("variable", lambda: variables.variable_facts(violation, tensor, predicate))
         name = str((facts.get("variable") or {}).get("name", ""))
         add("namesake", lambda: namesakes.namesake(facts.get("layer"), name, scan.get("max")))
+        highest = (facts.get("seen") or {}).get("max", scan.get("max"))
+        if operator.startswith("nll_loss") and 2 * scan.get("bad", 0) >= scan.get("total", 0):
+            add("other_head", lambda: namesakes.other_head(facts.get("layer"), highest))
         if operator.startswith("nll_loss") and variables.is_as_long(name, scan.get("hi")):
             facts["as_long"] = True
         if operator.startswith("nll_loss") and "counted" not in facts:
@@ -260,7 +270,7 @@ def look_into(
         facts.pop("sample")
     if not {"dataset_index", "batch", "request", "one_of", "key", "file"} & set(facts.get("sample") or {}):
         facts.pop("sample", None)  # a row alone, of what nobody knows
-    if tensor.requires_grad:
+    if tensor.requires_grad and not _is_rows_input(facts):
         add("sample", lambda: at_work.of_a_prediction(facts.pop("sample", None)))
     sample = facts.get("sample") or {}
     if "row" in sample and "by" not in sample:  # which has nothing to do with the number, or another one

@@ -61,6 +61,7 @@ from trapline._watch.slopes import is_bad_slope, op_of
 
 _DEPTH = 3
 _MAX_NODES = 20_000
+_COMPILED = ("differentiablegraph", "compiledfunction")  # of TorchScript, of torch.compile
 
 
 def loss_of(tensors: Any) -> Any:
@@ -158,7 +159,9 @@ def of_loss(calls: list[Call], loss: Any, known: weights.Known, own: list[Call])
         return {**_of_operation(made, call, inner, own), **seen, **spoilt.first()}
     again = replayed.of_loss(loss, calls)
     if again:
-        row = {} if "sample" in again or "drawn" in again else batch_in_hand(again["op"]) or _record_of(own)
+        # What was made in a function that is over may be of another batch than that in hand.
+        told = "sample" in again or "drawn" in again or ("leads" in again and again["op"] == "mean")
+        row = {} if told else batch_in_hand(again["op"]) or _record_of(own)
         smoothed = {"smoothed": True} if is_smoothed(loss.grad_fn) else {}
         return {
             **sites.of_loss(again["op"]),
@@ -351,6 +354,10 @@ def of_gradients(
         for name, parameter in module.named_parameters() if module is not None else ():
             if id(parameter) in owned:
                 found["name"] = weights.told_as(parameter, name, modules)
+    compiled = in_loss is not None and in_loss.node is not None and in_loss.op() in _COMPILED
+    data = spoilt.sample() if compiled else {}  # its operations nobody sees
+    if data:
+        return {"kind": "input", **data}
     row = {} if in_loss is None else sample_of(in_loss.bad, weights_of(calls))
     if in_loss is not None and in_loss.node is not None and _has_come(mine):
         same = again is not None and again.get("op") == in_loss.op()
@@ -359,7 +366,8 @@ def of_gradients(
     for call in reversed(calls):
         made = _made_backward(call)
         if made:
-            return hidden(call, seen, made["op"]) or {**found, **made}
+            record = {} if "sample" in made or batches.given_out() else _record_of(mine)
+            return hidden(call, seen, made["op"]) or {**found, **made, **record}
     if in_loss is not None and in_loss.node is not None:  # by way of a gradient's gradient
         return {**found, "op": in_loss.op(), "backward": {}, **arisen.only_place(in_loss.op()), **row}
     if again:
@@ -432,9 +440,15 @@ def _weighed(calls: list[Call]) -> dict[str, Any]:
     """Data that are not finite, and that weights are multiplied with: their gradient is 0 times Inf where the
     output hides it (a sigmoid).
     """
+    import torch
+
     for call in calls:
         if has_collectives(call):
             continue
+        inner, bad = inner_of(call), _not_finite_in(call)
+        if isinstance(inner, torch.jit.ScriptModule) and bad is not None:  # what it multiplies nobody sees
+            what = {} if bool(bad.isnan().any()) else {"what": "inf"}
+            return {"kind": "input", **(spoilt.sample() or {"type": type(inner).__name__}), **what}
         made = followed(call)[1].weighed
         if made is not None and made.given is not None and made.given[0] == "input":
             what = {"what": "inf"} if made.only_inf else {}

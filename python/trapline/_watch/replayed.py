@@ -14,7 +14,7 @@ import torch
 
 from trapline._fault.data import batches, hand, rows_of
 from trapline._fault.data.without import Without
-from trapline._fault.program import arisen, holders, owners
+from trapline._fault.program import arisen, frames, holders, owners
 from trapline._fault.replay.rewrite import CannotRun
 from trapline._fault.replay.session import Session
 from trapline._fault.replay.slices import Slices
@@ -170,6 +170,8 @@ def of_loss(loss: Any, calls: list[Call], by_line: bool = False) -> dict[str, An
         facts["inf_before"] = {"kind": "output" if first.module is not None else "loss", **before}
         facts |= {key: value for key, value in named(made, root).items() if key != "origin"}
     facts |= {"kind": "loss", "op": _NAMES.get(facts["op"], facts["op"])}
+    if "origin" in facts and not _runs(facts["origin"]):
+        facts["leads"] = True
     if by_chance:  # whoever's row it is
         facts.pop("sample", None)
         facts["drawn"] = True
@@ -180,6 +182,12 @@ def of_loss(loss: Any, calls: list[Call], by_line: bool = False) -> dict[str, An
         )
         facts |= {} if "sample" in facts or batches.given_out() else _record(first, last, calls, how)
     return facts
+
+
+def _runs(origin: dict[str, Any]) -> bool:
+    """The function of that line is running, as the one that has the loss is."""
+    live = (frames.make_frame((frame.f_code, frame.f_lasti)) for frame in holders.user_frames())
+    return any((one["file"], one["function"]) == (origin["file"], origin["function"]) for one in live if one)
 
 
 def _record(first: Any, last: Loss, calls: list[Call], how: _How) -> dict[str, Any]:

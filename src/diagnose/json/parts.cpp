@@ -56,6 +56,7 @@ std::optional<WatchSeen> read_seen(const json* object) {
   seen.since_start = boolean(*object, "since_start").value_or(false);
   seen.given = boolean(*object, "given").value_or(false);
   seen.by_hand = boolean(*object, "by_hand").value_or(false);
+  seen.leads = boolean(*object, "leads").value_or(false);
   seen.buffer = boolean(*object, "buffer").value_or(false);
   seen.since_made = boolean(*object, "since_made").value_or(false);
   seen.text = text(*object, "text");

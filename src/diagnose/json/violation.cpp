@@ -123,6 +123,13 @@ void read_layer(const json& object, Violation& facts) {
     facts.partner = NamesakeFact{text(*partner, "name"), integer(*partner, "rows").value_or(0)};
 }
 
+std::optional<NamesakeFact> read_namesake(const json& object, const char* key) {
+  const json* other = object_member(object, key);
+  const auto places = other == nullptr ? std::nullopt : integer(*other, "places");
+  if (!places || *places <= 0 || text(*other, "name").empty()) return std::nullopt;
+  return NamesakeFact{text(*other, "name"), *places};
+}
+
 void read_places(const json& object, Violation& facts) {
   facts.origin = read_origin(object);
   facts.surfaced = read_frame(member(object, "surfaced"));
@@ -134,11 +141,8 @@ void read_places(const json& object, Violation& facts) {
           NanCastFact{std::move(*place), integer(*cast, "bad").value_or(0), text(*cast, "value")};
     }
   }
-  if (const json* other = object_member(object, "namesake"); other != nullptr) {
-    const auto places = integer(*other, "places");
-    if (!text(*other, "name").empty() && places && *places > 0)
-      facts.namesake = NamesakeFact{text(*other, "name"), *places};
-  }
+  facts.namesake = read_namesake(object, "namesake");
+  facts.other_head = read_namesake(object, "other_head");
   if (const json* other = object_member(object, "fits")) {
     if (!text(*other, "name").empty()) facts.fits = FitsFact{text(*other, "name"), integers(*other, "shape")};
   }
@@ -181,9 +185,9 @@ void read_places(const json& object, Violation& facts) {
   if (const json* filled = object_member(object, "filled"))
     facts.filled = MadeAt{text(*filled, "text"), text(*filled, "file"), integer(*filled, "line").value_or(0)};
   if (const json* written = object_member(object, "written"))
-    facts.written = WrittenFact{
-        {text(*written, "text"), text(*written, "file"), integer(*written, "line").value_or(0)},
-        text(*written, "of")};
+    facts.written =
+        WrittenFact{{text(*written, "text"), text(*written, "file"), integer(*written, "line").value_or(0)},
+                    text(*written, "of")};
   if (const json* taken = object_member(object, "taken_off")) {
     facts.taken_off = MadeAt{text(*taken, "text"), text(*taken, "file"), integer(*taken, "line").value_or(0)};
     facts.taken_number = integer(*taken, "number").value_or(0);

@@ -205,6 +205,7 @@ struct Violation {  // NOLINT(clang-analyzer-optin.performance.Padding): by what
   std::optional<Progress> progress;
   std::optional<FitsFact> fits;
   std::optional<NamesakeFact> namesake;
+  std::optional<NamesakeFact> other_head;  // beside the layer, the only one with as many places as they need
   std::optional<RaisedFact> raised;
   std::optional<ComputedFact> computed;
   std::optional<PassedFact> passed_as;

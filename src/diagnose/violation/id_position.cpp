@@ -64,8 +64,8 @@ void fix_generation(ViolationWriter& w, std::int64_t usable) {
   }
   if (w.facts.generation) return;  // the loop is not the user's
   w.fix(
-      fmt::format("or, where the loop keeps the whole text, give the model its last {} tokens in each step, "
-                  "without a cache",
+      fmt::format("or, where only the last place of the output is read, give the model its last {} tokens in "
+                  "each step, without a cache",
                   usable));
 }
 

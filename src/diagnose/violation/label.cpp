@@ -236,6 +236,14 @@ void write_in_between(ViolationWriter& w) {
         "interpolation, or of the brightness of a picture whose classes are a palette's numbers");
 }
 
+// One far beyond the range among so many that as many classes would have shown more of them.
+bool is_stray(const ViolationWriter& w) {
+  constexpr std::int64_t kExpected = 50;
+  const std::int64_t over = w.needed() - w.hi();
+  return w.above() && w.facts.scan.bad == 1 && over > 1 && w.needed() > 0 &&
+         w.seen_count() / w.needed() * over >= kExpected;
+}
+
 void write_broken_label(ViolationWriter& w) {
   w.finding().also = {Cause::kNumClassesMismatch};
   fix_categories(w);
@@ -250,7 +258,7 @@ void write_broken_label(ViolationWriter& w) {
     w.finding().summary +=
         fmt::format("; {} is {}: there is no such class", w.facts.counted->of, w.facts.counted->count);
   } else if (const std::string larger = w.enlarge(Situation::kClasses, w.need());
-             !larger.empty() && !w.is_alone() && !(w.is_rare() && !w.only(w.hi()))) {
+             !larger.empty() && !w.is_alone() && !is_stray(w) && !(w.is_rare() && !w.only(w.hi()))) {
     w.fix(w.if_meant() + larger);
   }
   fix_range_check(w);
@@ -399,7 +407,7 @@ void write_negative(ViolationWriter& w) {
 
 void diagnose_label(ViolationWriter& w) {
   write_summary(w);
-  if (w.above() && w.write_namesake()) return;
+  if (w.above() && (w.write_namesake() || w.write_other_head())) return;
   if (w.facts.filled && w.only(w.hi())) return write_filled(w);
   constexpr std::size_t kSeveral = 3;  // of two, one may be a mark
   if (w.both_sides() && (w.facts.tensor.shape.size() >= 3 || w.distinct() >= kSeveral))

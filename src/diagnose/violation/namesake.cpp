@@ -18,4 +18,18 @@ bool ViolationWriter::write_namesake() {
   return true;
 }
 
+bool ViolationWriter::write_other_head() {
+  if (!facts.other_head || layer().empty()) return false;
+  const NamesakeFact& other = *facts.other_head;
+  finding_.summary += fmt::format("; `{}` has {} outputs, as many as these need", other.name, other.places);
+  fix(
+      fmt::format("look at whether labels and outputs are paired in the same order: {} are those of {}, and "
+                  "as many as these "
+                  "need has `{}`: a tuple, a list and zip() pair by order, not by name",
+                  hi(), layer(), other.name));
+  fix(fmt::format("if they are: {}: {}", look_at_computation("the " + nouns()), outside()));
+  if (finding_.layer) finding_.layer->needed.reset();
+  return true;
+}
+
 }  // namespace trapline::diagnose

@@ -198,6 +198,7 @@ class ViolationWriter {
   bool write_renumber(const std::string& look);
   // The same of the layer: another one beside it has the numbers' name.
   bool write_namesake();
+  bool write_other_head();
 
   // --- back in case.cpp ---
 

@@ -247,3 +247,30 @@ def test_what_a_loop_that_is_over_has_left_behind_is_not_in_hand():
     assert behind() is None
     assert used()[0].number == 3
     assert within().number == 1
+
+
+def test_of_the_samples_of_a_batch_that_of_the_row_stands_first(facts_of):
+    """The collate function's order is not known, and the labels were made of the batch."""
+
+    def collate(samples):
+        return torch.stack([x for (x,) in reversed(samples)])
+
+    def step(batch):
+        target = torch.zeros(len(batch), 4, dtype=torch.long)
+        target[4, 1] = 7
+        args = {"self": torch.rand(6, 5, 4), "target": target, "ignore_index": -100}
+        return facts_of(make_violation("nll_loss2d_forward.target", target, 0, 5, args))
+
+    x = torch.arange(96.0).reshape(24, 4)
+    for number, batch in enumerate(DataLoader(TensorDataset(x), batch_size=6, collate_fn=collate)):
+        if number == 2:
+            facts = step(batch)
+    assert of(facts, "batch", "likely") == (2, True)
+    assert facts["sample"]["one_of"][0] == 16 and sorted(facts["sample"]["one_of"]) == [
+        12,
+        13,
+        14,
+        15,
+        16,
+        17,
+    ]

@@ -63,3 +63,27 @@ def test_no_table_that_cannot_be_tied() -> None:
     assert counted(Language(43), 42, [3, 9]) is None  # one row more is a mask's, as a rule
     assert counted(Language(46, width=8), 45, [3, 9]) is None
     assert counted(Language(46), 45, [3]) is None  # a class of a whole text
+
+
+class Roots(nn.Module):
+    """Three heads of the same features."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.trunk = nn.Linear(7, 96)
+        self.root, self.vowel, self.consonant = (nn.Linear(96, size) for size in (168, 11, 7))
+        self.wide = nn.Linear(7, 168)  # of other features
+
+
+def other(highest: int, model: Any = None) -> Any:
+    model = model or Roots()
+    layer = {"name": "vowel", "attribute": "out_features", "value": 11}
+    return namesakes.other_head(layer, highest), model
+
+
+def test_the_only_head_with_as_many_outputs_as_the_labels_need() -> None:
+    assert other(167)[0] == {"name": "root", "places": 168}
+    assert other(166)[0] is None and other(6)[0] == {"name": "consonant", "places": 7}
+    model = Roots()
+    model.consonant = nn.Linear(96, 168)
+    assert other(167, model)[0] is None  # two of them

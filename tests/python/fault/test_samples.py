@@ -15,6 +15,7 @@ from torch.utils.data import (  # noqa: E402
     Subset,
     TensorDataset,
 )
+from trapline._fault import content  # noqa: E402
 
 BAD_SAMPLES = (13, 29)
 
@@ -478,3 +479,12 @@ def test_as_many_columns_as_samples_where_the_other_tensors_tell(facts_of):
                 assert ("row" in told) is wide
                 if wide:
                     assert (told["batch"], told["row"], told["dataset_index"]) == (1, 5, 13)
+
+
+def test_what_the_model_was_given_is_of_the_row():
+    """A batch on a device, whose own tensors are gone: what stands out there nobody can see any more."""
+    given = {"name": "wav", "index": [1, 0], "value": "nan", "module": "model"}
+    assert content._is_rows_input({"nan": {"input": given}, "sample": {"row": 1}})
+    assert not content._is_rows_input({"nan": {"input": given}, "sample": {"row": 2}})
+    assert not content._is_rows_input({"nan": {"input": given}, "sample": {"one_of": [1, 2]}})
+    assert not content._is_rows_input({"sample": {"row": 1}})

@@ -392,7 +392,71 @@ def test_no_row_where_the_program_picks_by_several_indices():
 
     table, one, other = measured(), torch.tensor([4, 9, 2]), torch.tensor([7, 8, 3])
     assert both(table, one, other)[0] is None
-    held, index = alone(table, one)[0]
+    (held,), index = alone(table, one)[0]
     assert held is table and index == [4, 9, 2]
     assert alone(table, torch.tensor([True] * 40))[0] is None
     assert alone(table, torch.tensor([4, 4]))[0] is None
+
+
+def test_rows_by_a_slice_of_variables():
+    def step(table, at, size):
+        part = table[at : at + size]
+        return picked.by_text(), part
+
+    def written(table, rows):
+        part = table[rows]
+        return picked.by_text(), part
+
+    def unknown(table, at):
+        part = table[at : at + len(table)]
+        return picked.by_text(), part
+
+    table = measured()
+    assert step(table, 8, 4)[0][1] == [8, 9, 10, 11]
+    assert step(table, 38, 4)[0][1] == [38, 39]
+    assert written(table, slice(3, 6))[0][1] == [3, 4, 5]
+    assert unknown(table, 8)[0] is None
+    assert step(table, 39, 4)[0] is None  # one row is no batch
+
+
+def test_data_that_a_scripted_net_hides(watch):
+    class Net(nn.Module):
+        def __init__(self):
+            super().__init__()
+            self.a, self.b = nn.Linear(2, 4), nn.Linear(4, 1)
+
+        def forward(self, x: torch.Tensor) -> torch.Tensor:
+            return self.b(torch.tanh(self.a(x)))
+
+    data, net = measured(), torch.jit.script(Net())
+    data[27, 1] = math.inf
+    optimizer = torch.optim.SGD(net.parameters(), lr=1e-3)
+    for idx in torch.randperm(40, generator=torch.Generator().manual_seed(3)).split(8):
+        optimizer.zero_grad()
+        net(data[idx]).square().mean().backward()
+        optimizer.step()
+    seen = watch.verdict()
+    assert seen["kind"] == "input"
+    assert seen["sample"]["dataset_index"] == 27 and seen["element"]["index"] == [27, 1]
+
+
+def test_a_record_that_a_loop_draws_and_not_what_it_drew_of_it(watch):
+    class Root(nn.Module):
+        def __init__(self):
+            super().__init__()
+            self.scale = nn.Parameter(torch.ones(()))
+
+        def forward(self, x):
+            return (self.scale * x).sqrt()
+
+    bench = [(torch.rand(12) + 0.5, torch.rand(12)) for _ in range(9)]
+    bench[5][0][7] = 0.0
+    model = Root()
+    optimizer = torch.optim.SGD(model.parameters(), lr=1e-3)
+    for x, y in bench:
+        optimizer.zero_grad()
+        (model(x) - y).square().mean().backward()
+        optimizer.step()
+    seen = watch.verdict()
+    assert (seen["kind"], seen["op"]) == ("gradient", "sqrt")
+    assert seen["sample"]["dataset_index"] == 5 and seen["sample"]["dataset"]["name"] == "bench"

@@ -57,6 +57,22 @@ def test_which_of_two_divisions(watch):
     seen = watch.verdict()
     assert (seen["kind"], seen["op"], seen["step"], seen["finite_before"]) == ("loss", "div", BAD, True)
     assert line_of(seen) == "goal = wind / wind.norm(dim=-1, keepdim=True)"
+    assert seen["leads"] is True  # the function that has the line is over
+
+
+def test_in_the_function_that_has_the_loss(watch):
+    model = model_of_ones()
+    optimizer = torch.optim.SGD(model.parameters(), lr=0.0)
+    for turn in range(1, BAD + 2):
+        wind = zero_row(turn)
+        goal = wind / wind.norm(dim=-1, keepdim=True)
+        loss = (1 - (model(torch.ones(4, 2)) * goal).sum(-1)).mean()
+        optimizer.zero_grad()
+        loss.backward()
+        optimizer.step()
+    seen = watch.verdict()
+    assert line_of(seen) == "goal = wind / wind.norm(dim=-1, keepdim=True)"
+    assert "leads" not in seen
 
 
 def share_of(loss, parts):

@@ -10,9 +10,9 @@ from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from typing import Any, Optional
 
-from trapline._fault.data import batches, columns, only, picked
+from trapline._fault.data import batches, columns, only, picked, rows_of
 from trapline._fault.data.batches import Batch
-from trapline._fault.program import holders, names
+from trapline._fault.program import holders, loops, names, scope
 
 _MAX_GIVEN = 1 << 20  # elements of the step's input
 _BUDGET = 1 << 24  # elements of the program's arrays that are compared
@@ -60,7 +60,7 @@ def of(given: list[Any]) -> Optional[Batch]:
     inputs = [one.detach() for one in given if one.dim() and len(one) > 1 and one.is_cpu][:_MOST]
     inputs = [one for one in inputs if 0 < one.numel() <= _MAX_GIVEN and not one.is_complex()]
     inputs.sort(key=_is_finite)  # the numbers that are asked about are known by their own array
-    data = list(_data()) if inputs else []
+    data = [both for both in _data() if not _is_of_a_record(both[0])] if inputs else []
     indexed = _picked({len(one) for one in inputs})
     for one in inputs:
         longer = [(held, rows) for held, rows in data if rows.shape[1] == one.numel() // len(one)]
@@ -77,13 +77,20 @@ def of(given: list[Any]) -> Optional[Batch]:
     return _by_text()
 
 
+def _is_of_a_record(held: Any) -> bool:
+    """What a loop has drawn out of a list of records: the list is the data."""
+    drawn = (value for frame in scope.live_frames() for values in loops.drawn(frame) for value in values)
+    return any(value is held for value in drawn) and rows_of.record_given([held]) is not None
+
+
 def _by_text() -> Optional[Batch]:
     """What was computed of the rows before has no equals among them: the program's own `x[idx]` tells."""
-    found = picked.by_text()
-    rows = None if found is None else _rows(found[0])
-    if found is None or rows is None:
+    arrays, index = picked.by_text() or ([], [])
+    parts = [(held, rows[index]) for held in arrays if (rows := _rows(held)) is not None]
+    if not parts:
         return None
-    return Batch(Source(found[0]), None, found[1], [rows[found[1]]])  # type: ignore[arg-type]
+    held = next((held for held, rows in parts if not _is_finite(rows)), parts[0][0])
+    return Batch(Source(held), None, index, [rows for _, rows in parts])  # type: ignore[arg-type]
 
 
 def holder_of(batch: Batch, bad: Any) -> Optional[tuple[str, Any]]:

@@ -103,7 +103,9 @@ def batch_in_hand(violation: dict[str, Any], predicate: Optional[int], seen: lis
     sample: Sample = {"batch": batch.number}
     indices = batch.indices
     if isinstance(indices, (list, tuple)) and indices and all(samples.is_int(index) for index in indices):
-        samples.with_candidates(sample, list(indices))
+        rows = bad.reshape(len(tensor), -1).any(1) if tensor.dim() and len(tensor) == len(indices) else []
+        own = [index for index, is_bad in zip(indices, rows) if is_bad]  # first, as the rows may be theirs
+        samples.with_candidates(sample, [*own, *indices])
         sample["likely"] = True
     return samples.described(batch, sample)
 

@@ -219,6 +219,8 @@ def _find_candidates(located: Located, sample: Sample) -> None:
     if row is not None and not having and row < len(indices) and order.may_be_kept(located.batch):
         sample.update(dataset_index=int(indices[row]), likely=True)
         return
+    if row is not None and not having and row < len(indices):  # as likely as any, and more so than most
+        indices = [indices[row], *indices]
     with_candidates(sample, having or list(indices))
     if not having and not box and order.is_collated(located.batch, located.tensor, located.found.place):
         sample["by"] = "collate"

@@ -35,6 +35,24 @@ def namesake(layer: Optional[Facts], variable: str, highest: Any) -> Optional[Fa
     return None
 
 
+def other_head(layer: Optional[Facts], highest: Any) -> Optional[Facts]:
+    """Of the layers that read the same features as this one, the only other with exactly as many outputs as
+    labels up to `highest` need.
+    """
+    if not layer or layer.get("attribute") != "out_features" or type(highest) is not int:
+        return None
+    beside = [(path, scope.members(module)) for path, module in _modules()]
+    own = next((held for path, held in beside if path == layer.get("name")), {})
+    found = {
+        id(held): path
+        for path, held in beside
+        if held is not own
+        and held.get("out_features") == highest + 1
+        and held.get("in_features") == own.get("in_features") is not None
+    }
+    return {"name": found.popitem()[1], "places": highest + 1} if len(found) == 1 else None
+
+
 def tied(layer: Optional[Facts], variable: Optional[Facts], highest: Any) -> Optional[Facts]:
     """The rows of the model's only table of ids that is as wide as the layer's input, where these are labels
     of a sequence of ids, of which the table has all and the layer has not: the two belong together.
