@@ -74,6 +74,16 @@ TEST(AdviceSeen, SoFewIdsWithoutAZeroDoNotCountFromOne) {
   EXPECT_TRUE(says(diagnose(facts), "no 0 among the last 800 seen")) << all(diagnose(facts));
 }
 
+TEST(AdviceSeen, OfSeveralModelsAsOneItIsToldWhichIndexIsTheModels) {
+  json facts = facts_of("embedding.indices", 72, 57);
+  facts["members"] = 4;
+  const Finding finding = diagnose(facts);
+  EXPECT_TRUE(finding.summary.ends_with("; vmap runs 4 models as one, the first index is that of the model"))
+      << finding.summary;
+  facts["members"] = 1;
+  EXPECT_EQ(diagnose(facts).summary.find("vmap"), std::string::npos);
+}
+
 TEST(AdviceSeen, ARowOfWeightsIsCountedAsARow) {
   json facts = facts_of("multinomial.self", 0, 0);
   facts["tensor"]["shape"] = {8, 60};

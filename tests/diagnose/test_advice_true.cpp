@@ -232,7 +232,8 @@ TEST(AdviceTrue, ALookUpAmongTheIdsOfARowIsNoPadding) {
   facts["scan"]["first"] = 41;  // [2, 9]
   EXPECT_FALSE(says(diagnose(facts), "padding")) << all(diagnose(facts));
   EXPECT_FALSE(says(diagnose(facts), "not to count")) << all(diagnose(facts));
-  EXPECT_TRUE(says(diagnose(facts), "-1 is what a look-up gives that found nothing")) << all(diagnose(facts));
+  EXPECT_TRUE(says(diagnose(facts), "if a look-up gives it for what it does not find"))
+      << all(diagnose(facts));
   facts["scan"]["first"] = 47;  // the last of its row
   EXPECT_TRUE(says(diagnose(facts), "if -1 marks padding")) << all(diagnose(facts));
 }

@@ -9,6 +9,7 @@ from trapline._fault import brief, content, history, life, write
 from trapline._fault.data import (
     bags,
     batches,
+    members,
     recorded,
     values,
 )
@@ -120,7 +121,7 @@ def collect(violation: dict[str, Any], notes: list[str]) -> dict[str, Any]:
 
 
 def _collect(violation: dict[str, Any], notes: list[str]) -> dict[str, Any]:
-    violation = decomposed.as_called(violation)
+    violation = members.of_one(decomposed.as_called(violation))
     scan = violation["scan"]
     late = bool(violation.get("late"))
     row = diagnose.contract(violation["contract"])
@@ -168,6 +169,7 @@ def _collect(violation: dict[str, Any], notes: list[str]) -> dict[str, Any]:
         content.look_into(tensor, violation, row.get("predicate"), facts, add)
     elif scan.get("bad") == 1:
         add("values", lambda: [[values.number(scan["value"]), 1]])
+    add("members", lambda: violation.get("members"))
     if violation.get("no_grad") and _is_used():
         facts["no_grad"] = True
         if tensor is not None:

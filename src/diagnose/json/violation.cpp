@@ -197,6 +197,7 @@ void read_places(const json& object, Violation& facts) {
   facts.masked = text(object, "masked");
   facts.numpy_cast = read_frame(member(object, "numpy_cast"));
   facts.no_grad = boolean(object, "no_grad").value_or(false);
+  facts.members = std::min(integer(object, "members").value_or(0), std::int64_t{1} << 20);
   facts.newest = boolean(object, "newest").value_or(false);
   facts.batch_is_finite = boolean(object, "batch_is_finite").value_or(false);
   facts.watch = read_watch(object);

@@ -227,6 +227,7 @@ struct Violation {  // NOLINT(clang-analyzer-optin.performance.Padding): by what
   std::optional<WrittenFact> written;  // the one place of the program that writes the bad number
   std::optional<NanCastFact> nan_cast;
   bool no_grad = false;          // the model is used, not trained
+  std::int64_t members = 0;      // models that one vmap runs; value, range and index are of one of them
   bool newest = false;           // and only the last of its row is bad, of several
   bool batch_is_finite = false;  // every floating tensor of the batch in hand
   std::int64_t padded_to = 0;    // what the collate function fills rows up to a multiple of

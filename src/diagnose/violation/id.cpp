@@ -306,8 +306,9 @@ void write_off_range(ViolationWriter& w) {
       w.fix(w.look_at_filling());
     } else if (w.integer() == -1 && stands_inside(w) && !w.facts.computed) {
       w.fix(
-          "-1 is what a look-up gives that found nothing (str.find, .get(key, -1)): correct what it did not "
-          "find, or add it to the list");
+          "if a look-up gives it for what it does not find (str.find, .get(key, -1)), correct that, or add "
+          "it to "
+          "the list");
     } else if (marks_nothing(w.integer()) && !w.all_bad() && !w.facts.drawn && !w.facts.computed) {
       w.fix(fmt::format(
           "if {} marks what is not to count, use an id that has a row, and leave out what becomes "

@@ -89,6 +89,14 @@ Finding start(const Violation& facts) {
              "error",
              facts.contract->public_op)});
   }
+  if (facts.members > 1) {
+    finding.evidence.push_back(
+        {"guard", std::nullopt,
+         fmt::format(
+             "vmap puts the tables of its {} models below each other: an id beyond its own is read from the "
+             "next one's, without an error, unless it is the last model's",
+             facts.members)});
+  }
   if (!facts.thread.empty()) {
     finding.evidence.push_back(
         {"guard", std::nullopt,
@@ -179,6 +187,9 @@ Finding finding_of(const Violation& all) {
   Finding finding = start(facts);
   ViolationWriter writer(facts, finding);
   write_words(writer);
+  if (facts.members > 1)
+    finding.summary +=
+        fmt::format("; vmap runs {} models as one, the first index is that of the model", facts.members);
   if (facts.watch && is_not_finite(finding, facts)) add_watch(*facts.watch, finding);
   for (const auto& [place, value] : facts.places) {
     add_place(place, fmt::format("{} is {}", element_text(finding.argument, place.index), to_text(value)),

@@ -230,3 +230,30 @@ def test_a_target_in_the_shape_that_its_caller_has(run):
     )
     assert done.returncode and findings[0]["summary"].startswith("cross_entropy: target[1, 3] is 7")
     assert (findings[0]["tensor"]["shape"], findings[0]["element"]["index"]) == ([2, 5], [1, 3])
+
+
+VMAP = """
+from torch.func import functional_call, stack_module_state, vmap
+
+class Model(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.state = nn.Embedding(57, 8)
+
+    def forward(self, x):
+        return self.state(x).sum()
+
+models = [Model() for _ in range(4)]
+weights, buffers = stack_module_state(models)
+x = torch.arange(200).remainder(57).reshape(4, 50)
+x[3, 48] = 72
+vmap(lambda w, b, one: functional_call(models[0], (w, b), (one,)))(weights, buffers, x)
+"""
+
+
+def test_several_models_as_one(run):
+    _, findings = run(VMAP)
+    finding = findings[0]
+    assert finding["element"]["index"] == [3, 48] and finding["element"]["value"] == 72
+    assert finding["valid"]["max"] == 56 and finding["element"]["variable"]["name"] == "x"
+    assert "vmap runs 4 models as one" in finding["summary"]

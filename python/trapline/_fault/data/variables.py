@@ -143,7 +143,8 @@ def _tie(
     found = match.locate(tensor, scan, predicate, held, True)
     if found is not None and found.constant == 0:
         return _ELEMENTS, found.place
-    place = _piece(tensor, unravel(scan["first"], tensor.shape), held)
+    bad = bad_mask(flat, scan, predicate)
+    place = _piece(tensor, unravel(scan["first"], tensor.shape), held, bad)
     if place is not None:
         return _ELEMENTS, place
     parts = list(_parts(held, flat.dtype))
@@ -154,8 +155,9 @@ def _tie(
     return _mixed(flat, value, parts, lambda one: bad_mask(one, scan, predicate)) if mixed else None
 
 
-def _piece(tensor: Any, place: list[int], held: Any) -> Optional[list[int]]:
-    """The candidate is a piece of the argument, to which something was joined along one dimension."""
+def _piece(tensor: Any, place: list[int], held: Any, bad: Any) -> Optional[list[int]]:
+    """The candidate is a piece of the argument, to which something was joined along one dimension: it has all
+    the bad elements. A column of differences to 0 is equal to what they were made of, too."""
     if tensor.dim() != held.dim() or held.numel() < _TELLING or held.numel() >= tensor.numel():
         return None
     longer = [d for d in range(tensor.dim()) if tensor.shape[d] != held.shape[d]]
@@ -165,6 +167,9 @@ def _piece(tensor: Any, place: list[int], held: Any) -> Optional[list[int]]:
     for start in {0, int(tensor.shape[dim]) - length}:
         inside = start <= place[dim] < start + length
         if inside and bool((tensor.narrow(dim, start, length) == held.to(tensor.dtype)).all()):
+            within = None if bad is None else bad.reshape(tensor.shape).narrow(dim, start, length)
+            if within is not None and int(within.sum()) < int(bad.sum()):
+                continue
             return [p - start if d == dim else p for d, p in enumerate(place)]
     return None
 
