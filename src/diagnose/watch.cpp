@@ -209,6 +209,8 @@ std::string watch_text(const WatchFact& watch) {
   if (open && watch.site.empty()) text += ", or in what it was given beside the model's output";
   if (!watch.site.empty()) text += fmt::format(", at the site `{}`{}", watch.site, site_text(watch));
   if (is_made_in_update(watch)) text += fmt::format(", by `{}`", watch.first.op);
+  if (watch.first.kind == "input" && watch.element)
+    text += fmt::format(": {} is {}", to_text(*watch.element), watch.element_nan ? "NaN" : "Inf");
   if (watch.inf_before) text += "; before it, Inf " + before_text(watch.first, *watch.inf_before);
   const WatchSeen& at = watch.inf_before ? *watch.inf_before : watch.first;
   // A sample says more.

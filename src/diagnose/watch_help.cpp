@@ -250,6 +250,12 @@ std::string look_text(const WatchFact& watch) {
         "around log) and at the loss scale; `--watch nan` looks at every layer",
         at.unit, at.step);
   if (!watch.fetched_op.empty() || !watch.fetched_numpy.empty()) return fetched_help(watch);
+  if (!watch.looked && at.kind == "input" && watch.element)
+    return fmt::format(
+        "look at what makes `{}`, from its data on: a missing value, a division by 0, the log of 0, exp or a "
+        "power "
+        "that overflows",
+        watch.element->name);
   if (!watch.looked && at.kind == "input")
     return fmt::format(
         "look at what is computed before {}, and from what: log, division or sqrt of the data, exp",

@@ -476,5 +476,18 @@ TEST(Watch, WhatLeadsToTheLossIsNotSaidToBeIn) {
             "the first NaN of this run was in step 91, in what leads to the loss, by `sqrt`");
 }
 
+TEST(Watch, WhatAModuleWasGivenByItsName) {
+  const json watch = {{"what", "inf"},
+                      {"kind", "input"},
+                      {"step", 12},
+                      {"unit", "step"},
+                      {"type", "Grade"},
+                      {"looked", false},
+                      {"element", {{"name", "src"}, {"index", {3, 0, 0, 0}}, {"value", "-inf"}}}};
+  EXPECT_EQ(diagnose_watch({{"kind", "watch"}, {"watch", watch}})->summary,
+            "the first Inf of this run was in step 12, in what goes into Grade: src[3, 0, 0, 0] is Inf");
+  EXPECT_TRUE(advises(watch, "look at what makes `src`"));
+}
+
 }  // namespace
 }  // namespace trapline::diagnose

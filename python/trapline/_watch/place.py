@@ -153,7 +153,8 @@ def of_loss(calls: list[Call], loss: Any, known: weights.Known, own: list[Call])
                 return {"kind": "input", **into, **(sample or record), **what}
             # What another part of the program made of the numbers, or what is in them.
             into = {"type": name, **_into(inner)}
-            given = given or {"kind": "input", **into, "looked": False, **what, **record}
+            held_in = {} if record else spoilt.of_argument(bad)
+            given = given or {"kind": "input", **into, "looked": False, **what, **held_in, **record}
             looked = False
             continue
         return {**_of_operation(made, call, inner, own), **seen, **spoilt.first()}

@@ -241,7 +241,9 @@ def _may_be_bad(node: Any, slope: Slope) -> bool:
     name = base_of(node.name())
     if name == "PowBackward" and not isinstance(saved[1], torch.Tensor) and saved[1] >= 1:
         return False
-    if name == "DivBackward" and (saved[0] is None or (saved[0].dim() == 0 and not saved[0].requires_grad)):
+    divisor = saved[0] if name == "DivBackward" else None
+    is_number = not isinstance(divisor, torch.Tensor)  # None, or Python's own: by how many a sum is divided
+    if name == "DivBackward" and (is_number or (divisor.dim() == 0 and not divisor.requires_grad)):
         return False
     pairs = [(one, two) for one, two in zip(saved, again) if isinstance(one, torch.Tensor)]
     return all(

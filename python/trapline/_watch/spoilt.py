@@ -107,6 +107,28 @@ def _element(located: samples.Located) -> dict[str, Any]:
     return {"element": {"name": name, "index": place, "value": value}} if name else {}
 
 
+def of_argument(bad: Any) -> dict[str, Any]:
+    """Of what a module was given: the first number that is not finite, by the name of the variable that holds
+    it, and the statement that gave it to that."""
+    if bad is None or not bad.is_cpu or not bad.dim():
+        return {}
+    held = next(
+        (
+            value
+            for frame in holders.user_frames()
+            for value in list(frame.f_locals.values())
+            if type(value) is type(bad) and value.shape == bad.shape and value.data_ptr() == bad.data_ptr()
+        ),
+        None,
+    )
+    name = names.Names().of(lambda value: value is held) if held is not None else ""
+    if not name:
+        return {}
+    place = unravel(int((~bad.isfinite()).reshape(-1).int().argmax()), bad.shape)
+    value = str(float(bad[tuple(place)]))
+    return {"element": {"name": name, "index": place, "value": value}, **arisen.bound(held)}
+
+
 def _in_library(tensor: Any) -> str:
     """By the name that a trainer's frames have for it: `inputs['labels']`."""
     for frame in scope.live_frames():

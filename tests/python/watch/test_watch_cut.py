@@ -460,3 +460,17 @@ def test_a_record_that_a_loop_draws_and_not_what_it_drew_of_it(watch):
     seen = watch.verdict()
     assert (seen["kind"], seen["op"]) == ("gradient", "sqrt")
     assert seen["sample"]["dataset_index"] == 5 and seen["sample"]["dataset"]["name"] == "bench"
+
+
+def test_what_a_module_was_given_by_the_name_and_the_line_of_the_program(watch):
+    """Data that no array of the program's holds, and no loader has given out."""
+    net = nn.Linear(2, 1)
+    optimizer = torch.optim.SGD(net.parameters(), lr=1e-3)
+    for number in range(6):
+        scene = torch.stack([measured(4, 1 if number == 4 else None)[:, 1].log(), torch.ones(4)], 1)
+        optimizer.zero_grad()
+        net(scene).mean().backward()
+        optimizer.step()
+    seen = watch.verdict()
+    assert (seen["kind"], seen["element"]["name"], seen["element"]["index"]) == ("input", "scene", [1, 0])
+    assert seen["origin"]["code"].strip().startswith("scene = torch.stack")

@@ -330,3 +330,17 @@ def test_a_weight_that_was_infinite_before(watch_that_looks):
         optimizer.step()
     seen = watch_that_looks.verdict()
     assert (seen["kind"], seen["step"], seen["op"], seen["infinite"]) == ("gradient", 3, "pow", "width")
+
+
+def test_a_division_by_pythons_own_number_is_no_candidate(watch):
+    """Cross entropy with targets that are probabilities divides by the size of the batch."""
+    target = torch.full((3, 2), 0.5)
+
+    def loss(out):
+        return nn.functional.cross_entropy(out.sqrt(), target)
+
+    model = nn.Linear(2, 2, bias=False)
+    nn.init.ones_(model.weight)
+    seen = first_bad(watch, loss, model)
+    assert (seen["kind"], seen["op"]) == ("gradient", "sqrt")
+    assert slopes.plan_of(loss(model(GOOD))) is not None

@@ -1,6 +1,6 @@
 """Several models as one, `torch.func.vmap`: its rule for an embedding puts their tables below each other and
-adds to the ids of each model the rows of those before it (aten/src/ATen/functorch/BatchRulesModules.cpp). What
-is told of such a call is told of one model: its id, its rows.
+adds to the ids of each model the rows of those before it (aten/src/ATen/functorch/BatchRulesModules.cpp).
+What is told of such a call is told of one model: its id, its rows.
 """
 
 from __future__ import annotations
