@@ -350,6 +350,10 @@ TEST(HostErrorWords, WhatSurroundsANanOfADistribution) {
             "NaN: obs[0, 2]");
   EXPECT_EQ(f.element->index, (std::vector<std::int64_t>{0, 0}));
   for (const std::string& line : f.fix) EXPECT_EQ(line.find("learning rate"), std::string::npos) << line;
+  facts["nan"] = {
+      {"made", {{"op", "div"}, {"text", "scores / scores.sum(1)"}}}};  // of no contract's argument
+  EXPECT_TRUE(
+      explained(facts).summary.ends_with("`div` made it of finite numbers in `scores / scores.sum(1)`"));
   facts.erase("nan");
   facts.erase("weights");
   EXPECT_NE(explained(facts).fix.back().find("if the loss grew before it was NaN"), std::string::npos);

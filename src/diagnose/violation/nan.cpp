@@ -167,8 +167,9 @@ bool input(ViolationWriter& w) {
 bool divides_empty_rows(const ViolationWriter& w) {
   const NanFact& nan = nan_of(w);
   const auto& shape = w.facts.tensor.shape;
-  return w.op() == "multinomial" && nan.made_by == "div" && nan.made_of_finite && !shape.empty() &&
-         shape.back() > 0 && w.facts.scan.bad % shape.back() == 0 && w.facts.scan.value &&
+  const bool draws = w.facts.contract != nullptr && w.op() == "multinomial";  // none of what PyTorch refuses
+  return draws && nan.made_by == "div" && nan.made_of_finite && !shape.empty() && shape.back() > 0 &&
+         w.facts.scan.bad % shape.back() == 0 && w.facts.scan.value &&
          std::isnan(as_double(*w.facts.scan.value));
 }
 
