@@ -37,6 +37,18 @@ def test_the_bag_of_a_sample():
     assert found["by"] == "row" and found["likely"] is True
 
 
+def test_other_bags_of_the_batch_are_bad_too():
+    for values, offsets in DataLoader(Clicks(), batch_size=4, collate_fn=bags):
+        if int(values.min()) < 0:
+            values[-1] = -7
+            violation = make_violation(
+                "_embedding_bag.indices", values, 0, 50, {"indices": values, "offsets": offsets}, frames=[]
+            )
+            found = which.sample_of(violation, None, False, [])
+    assert (found["row"], found["dataset_index"], found["likely"]) == (1, 9, True)
+    assert "by" not in found  # its row alone is bad
+
+
 def test_time_steps_that_chance_drew_are_no_sample_s():
     """A number for each sample that the batch does not have: only the batch at work is named."""
 

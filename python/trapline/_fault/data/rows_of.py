@@ -30,7 +30,14 @@ def by_bag(violation: dict[str, Any]) -> Optional[Sample]:
     if count < 2 or len(begins) not in (count, count + 1) or not bool((begins[1:] >= begins[:-1]).all()):
         return None
     row = int((begins[:count] <= first).sum()) - 1
-    return of_row(batch, row) if row >= 0 else None
+    if row < 0:
+        return None
+    sample = of_row(batch, row)
+    bad = values.bad_mask(violation["tensor"].detach().reshape(-1).cpu(), violation["scan"], None)
+    end = int(begins[row + 1]) if row + 1 < len(begins) else len(bad if bad is not None else ())
+    if bad is None or int(bad[first:end].sum()) < int(bad.sum()):  # others have such ids, too
+        del sample["by"]
+    return sample
 
 
 def of_row(batch: Batch, row: int) -> Sample:
