@@ -18,6 +18,9 @@ if __name__ == "__main__":
 
 import torch
 from torch.utils._pytree import tree_flatten, tree_map
+
+sys.path.append(os.path.join(os.path.dirname(os.path.abspath(__file__)), os.pardir, "guard"))
+from opinfo import bits
 from trapline._cpu import backend
 
 
@@ -61,19 +64,6 @@ def same(left, right):
     if isinstance(left, str) or isinstance(right, str):
         return isinstance(left, str) and isinstance(right, str)
     return len(left) == len(right) and all(bits(a, b) for a, b in zip(left, right))
-
-
-def bits(a, b):
-    if a.dtype != b.dtype or a.shape != b.shape or a.layout != b.layout:
-        return False
-    if a.layout != torch.strided:
-        a, b = a.to_dense(), b.to_dense()
-    if a.is_nested or a.is_quantized or a.numel() == 0:
-        return True
-    a, b = (
-        t.detach().resolve_conj().resolve_neg().clone(memory_format=torch.contiguous_format) for t in (a, b)
-    )
-    return torch.equal(a.view(-1).view(torch.uint8), b.view(-1).view(torch.uint8))
 
 
 def refused(text):

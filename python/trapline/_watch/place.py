@@ -61,7 +61,7 @@ from trapline._watch.slopes import is_bad_slope, op_of
 
 _DEPTH = 3
 _MAX_NODES = 20_000
-_COMPILED = ("differentiablegraph", "compiledfunction")  # of TorchScript, of torch.compile
+_COMPILED = ("differentiablegraph",)  # of TorchScript
 
 
 def loss_of(tensors: Any) -> Any:
