@@ -14,11 +14,16 @@ function(trapline_room name)
   endif()
 endfunction()
 
+# The tests' own files are half of what there is to compile, and run once: with -O1 each takes 0.7 of the time. What
+# they test is built as it is shipped.
+add_library(trapline_tests_flags INTERFACE)
+target_compile_options(trapline_tests_flags INTERFACE $<$<CONFIG:RelWithDebInfo,Release>:-O1>)
+
 # trapline_test(NAME SOURCES file... [DEPENDS target...]): one GoogleTest program per room.
 function(trapline_test name)
   cmake_parse_arguments(ARG "" "" "SOURCES;DEPENDS" ${ARGN})
   add_executable(${name} ${ARG_SOURCES})
-  target_link_libraries(${name} PRIVATE trapline_warnings ${ARG_DEPENDS} GTest::gtest_main)
-  trapline_precompile(${name} trapline_tests_pch LIBRARIES GTest::gtest HEADERS <gtest/gtest.h>)
+  target_link_libraries(${name} PRIVATE trapline_warnings trapline_tests_flags ${ARG_DEPENDS} GTest::gtest_main)
+  trapline_precompile(${name} trapline_tests_pch LIBRARIES GTest::gtest trapline_tests_flags HEADERS <gtest/gtest.h>)
   gtest_discover_tests(${name} DISCOVERY_TIMEOUT 60)
 endfunction()

@@ -6,7 +6,7 @@ import ast
 from collections.abc import Iterable
 from typing import Any, Optional
 
-from trapline._fault.data.values import unravel
+from trapline._fault.data.values import first_place
 from trapline._fault.program import arisen, calls, written
 from trapline._watch.rows import ids_in, sample_of
 
@@ -24,10 +24,9 @@ def of_buffer(module: Any, name: str, arguments: Any) -> dict[str, Any]:
         return {}
     path, _, leaf = name.rpartition(".")
     owner = module.get_submodule(path) if path else module
-    first = int(bad.reshape(-1).int().argmax())
     return {
         "since_made": True,
-        "at": unravel(first, bad.shape),
+        "at": first_place(bad),
         "bad": int(bad.sum()),
         "total": bad.numel(),
         **_registered(owner, leaf),

@@ -62,12 +62,10 @@ def _element(known: Any) -> dict[str, Any]:
     value, name = known.value, known.facts.get("name", "")
     if not name or not is_plain(value) or not value.dim() or value.numel() > _MAX_TABLE:
         return {}
-    bad = (~value.detach().isfinite()).reshape(-1).cpu()
+    bad = (~value.detach().isfinite()).cpu()
     if bool(bad.all()) or not bool(bad.any()):
         return {}
-    first = int(bad.int().argmax())
-    number = values.number(value.detach().reshape(-1)[first].item())
-    return {"element": {"name": name, "index": values.unravel(first, value.shape), "value": number}}
+    return values.element(name, value, values.first_place(bad))
 
 
 def _is_it(value: Any, given: Any) -> bool:

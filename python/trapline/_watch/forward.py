@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from contextlib import ExitStack
 from typing import Any, Optional
 
-from trapline._fault.data.values import unravel
+from trapline._fault.data.values import first_place
 from trapline._fault.data.without import Without
 from trapline._fault.model.autograd import near_in_graph, node_in_graph, op_named
 from trapline._fault.program import arisen
@@ -199,8 +199,7 @@ def _first_of(bad: Any) -> Optional[dict[str, Any]]:
     count = int(bad.sum()) if bad.dim() else 0
     if not 0 < count < bad.numel():
         return None
-    index = unravel(int(bad.reshape(-1).int().argmax()), bad.shape)
-    return {"index": index, "bad": count, "total": bad.numel()}
+    return {"index": first_place(bad), "bad": count, "total": bad.numel()}
 
 
 def is_bad_weight(parameter: Any) -> bool:

@@ -6,7 +6,7 @@ from typing import Any, Optional
 
 from trapline._fault.data import batches, cut, records, samples
 from trapline._fault.data.match import Match
-from trapline._fault.data.values import MAX_ELEMENTS, unravel
+from trapline._fault.data.values import MAX_ELEMENTS, element, first_place
 from trapline._fault.program import arisen, holders, names, scope
 from trapline._watch.rows import sample_of
 
@@ -101,10 +101,8 @@ def first() -> dict[str, Any]:
 
 def _element(located: samples.Located) -> dict[str, Any]:
     """By the name that the program has for it: `x[3, 12]`, `batch['weight'][0]`."""
-    place = list(located.found.place)
     name = names.Names().of(lambda value: value is located.tensor) or _in_library(located.tensor)
-    value = str(float(located.tensor.detach()[tuple(place)]))
-    return {"element": {"name": name, "index": place, "value": value}} if name else {}
+    return element(name, located.tensor, list(located.found.place)) if name else {}
 
 
 def of_argument(bad: Any) -> dict[str, Any]:
@@ -124,9 +122,7 @@ def of_argument(bad: Any) -> dict[str, Any]:
     name = names.Names().of(lambda value: value is held) if held is not None else ""
     if not name:
         return {}
-    place = unravel(int((~bad.isfinite()).reshape(-1).int().argmax()), bad.shape)
-    value = str(float(bad[tuple(place)]))
-    return {"element": {"name": name, "index": place, "value": value}, **arisen.bound(held)}
+    return {**element(name, bad, first_place(~bad.isfinite())), **arisen.bound(held)}
 
 
 def _in_library(tensor: Any) -> str:
@@ -159,6 +155,6 @@ def not_finite(batch: batches.Batch, like: Any = None) -> Optional[samples.Locat
         finite = tensor.isfinite().reshape(-1)
         if like is not None and not torch.equal(finite, like.isfinite().reshape(-1)):
             continue
-        at = unravel(int((~tensor.detach().isfinite()).reshape(-1).int().argmax()), tensor.shape)
+        at = first_place(~tensor.detach().isfinite())
         return samples.Located(batch, tensor, Match(at, None, 0, True))
     return None

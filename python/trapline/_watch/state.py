@@ -8,7 +8,7 @@ from typing import Any, Optional
 
 from trapline._fault.data import batches, samples
 from trapline._fault.data.match import Match
-from trapline._fault.data.values import unravel
+from trapline._fault.data.values import first_place
 from trapline._watch.suspect import PLAIN, are_finite, parameters_of, values
 from trapline._watch.weights import name_of
 
@@ -53,7 +53,7 @@ def _sample() -> dict[str, Any]:
                 continue
             large = tensor.detach().abs() > SQUARE_OVERFLOWS
             if bool(large.any()):
-                at = unravel(int(large.reshape(-1).int().argmax()), tensor.shape)
+                at = first_place(large)
                 located = samples.Located(batch, tensor, Match(at, None, 0, True))
                 return {"sample": samples.sample_facts(located, likely=True)}
     return {}

@@ -90,6 +90,17 @@ def unravel(position: int, shape: Any) -> list[int]:
     return index[::-1]
 
 
+def first_place(bad: Any) -> list[int]:
+    """The index of the first True of a boolean tensor that has one."""
+    return unravel(int(bad.reshape(-1).int().argmax()), bad.shape)
+
+
+def element(name: str, tensor: Any, place: list[int]) -> dict[str, Any]:
+    """The fact `element`: one number by the name that the program has for its tensor."""
+    value = number(tensor.detach()[tuple(place)].item())
+    return {"element": {"name": name, "index": place, "value": value}}
+
+
 def ravel(index: Any, shape: Any) -> int:
     """The row-major position of an index."""
     position = 0

@@ -162,8 +162,7 @@ def _bad_place(name: str, value: Any) -> Optional[dict[str, Any]]:
             continue
         for mask, word in ((held.isnan(), "nan"), (held == float("inf"), "inf")):
             if bool(mask.any()):
-                first = int(mask.reshape(-1).to(dtype=held.dtype).argmax())
-                place = {"name": path, "index": values.unravel(first, held.shape), "value": word}
+                place = {"name": path, "index": values.first_place(mask), "value": word}
                 computed = scope.is_tensor(item) and item.requires_grad
                 return place if computed or not bool(held.isfinite().any()) else {**place, "data": True}
     return None
