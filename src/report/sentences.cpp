@@ -91,6 +91,7 @@ std::string how_text(const Sample& sample) {
   if (sample.by == "rounded") how = "its own number was rounded";
   if (sample.by == "loop") how = "what the loop is at";
   if (sample.by == "record") how = "the only record with this value";
+  if (sample.by == "made") how = "its place in what the numbers were computed from";
   if (sample.by == "column") how = "as column 0 of the targets counts the images";
   if (how.empty()) return sample.likely ? "likely" : "";
   return sample.likely ? fmt::format("likely: {}", how) : std::string(how);

@@ -244,5 +244,22 @@ TEST(AdviceOrder, RowsThatAreFilledUpToAMultiple) {
   EXPECT_FALSE(says(diagnose(facts_of("embedding.indices", 96, 96, facts)), "pad_to_multiple_of"));
 }
 
+// A session that keeps its count from one dialogue to the next: none is too long.
+TEST(AdviceOrder, ACountThatGoesOnComesBeforeTheLength) {
+  json facts =
+      facts_of("embedding.indices", 256, 256,
+               {{"table", "position"}, {"counts_from", 225}, {"scan", {{"min", 225}, {"max", 263}}}});
+  facts["tensor"]["shape"] = {1, 39};
+  facts["grows"] = true;
+  const Finding finding = diagnose(facts);
+  EXPECT_TRUE(
+      finding.fix.front().ends_with("a count that goes on from call to call begins anew with each sequence"))
+      << all(finding);
+  EXPECT_EQ(finding.fix.back(),
+            "if they count what one sequence has alone, it may have 256, what it begins with and what is "
+            "generated together");
+  EXPECT_FALSE(says(finding, "generate fewer")) << all(finding);
+}
+
 }  // namespace
 }  // namespace trapline::diagnose

@@ -202,6 +202,22 @@ TEST(AdviceSeen, WhatWasInfiniteBeforeTheCastWasNotMadeSo) {
   EXPECT_TRUE(says(diagnose(facts), "stands in `bars` already")) << all(diagnose(facts));
 }
 
+// One row more would take what is missing for a number of its own.
+TEST(AdviceSeen, WhatASearchMadeOfNanNeedsNoRow) {
+  json facts = facts_of("embedding.indices", 7, 7, {{"scan", {{"total", 48}, {"min", 2}, {"max", 7}}}});
+  facts["computed"] = {
+      {"name", "band"}, {"text", "bucketize(rh, edges) - 1"}, {"line", 15}, {"by", "bucketize"}};
+  EXPECT_TRUE(says(diagnose(facts), "n + 1 buckets")) << all(diagnose(facts));
+  facts["nan"] = {{"input", {{"name", "rh"}, {"index", {1}}, {"value", "nan"}}}};
+  const Finding finding = diagnose(facts);
+  EXPECT_EQ(
+      finding.fix.front(),
+      "rh[1] is NaN: mend it, or leave it out, before the index is computed of it (a search among edges "
+      "puts NaN behind the last one)");
+  EXPECT_FALSE(says(finding, "buckets")) << all(finding);
+  EXPECT_FALSE(says(finding, "more rows")) << all(finding);
+}
+
 // -100 is left out by the loss: it lies on no side.
 TEST(AdviceSeen, AnIgnoredLabelIsOnNoSide) {
   json label =
@@ -209,6 +225,9 @@ TEST(AdviceSeen, AnIgnoredLabelIsOnNoSide) {
   label["tensor"]["shape"] = {4, 1, 14};
   EXPECT_NE(diagnose(label).summary.find("both sides"), std::string::npos) << all(diagnose(label));
   label["scan"]["also"] = -100;
+  EXPECT_EQ(diagnose(label).summary.find("both sides"), std::string::npos) << all(diagnose(label));
+  label["scan"]["also"] = 255;
+  label["scan"].update({{"min", -1}, {"max", 255}, {"value", -1}});
   EXPECT_EQ(diagnose(label).summary.find("both sides"), std::string::npos) << all(diagnose(label));
 }
 

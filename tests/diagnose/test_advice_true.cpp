@@ -283,7 +283,7 @@ TEST(AdviceTrue, AnIndexThatASearchMadeOfNaNMarksNothing) {
   facts["sample"] = {{"dataset_index", 417}, {"by", "nan"}};
   const Finding found = diagnose(facts);
   EXPECT_TRUE(found.summary.ends_with("; that sample has NaN or Inf")) << found.summary;
-  EXPECT_TRUE(says(found, "mend that sample, or leave it out, before the index is computed of it"))
+  EXPECT_TRUE(says(found, "mend it, or leave it out, before the index is computed of it"))
       << all(found);
   EXPECT_FALSE(says(found, "padding")) << all(found);
 }

@@ -149,7 +149,7 @@ std::string ViolationWriter::rule_of_computation() const {
             : "");
   }
   if (by != "bucketize" && by != "searchsorted" && by != "digitize") return {};
-  if (facts.sample && facts.sample->by == "rows") return {};  // NaN is behind the last edge
+  if (of_nan()) return {};  // NaN is behind the last edge
   if (const auto edges = facts.computed->edges)
     return fmt::format("{} with {} edges gives 0 to {}: {} buckets", by, *edges, *edges, *edges + 1);
   return fmt::format("{} with n edges gives 0 to n: n + 1 buckets", by);

@@ -230,7 +230,7 @@ void fix_table(ViolationWriter& w, bool special) {
   if (made) w.fix(look);
   // A larger table hides a wrong id, and is right where ids are as they are meant: that is said first only
   // where the program has counted them.
-  const bool counted = !need.of.empty() || (w.facts.sample && w.facts.sample->by == "rows");
+  const bool counted = !need.of.empty() || w.of_nan();
   if (made || counted) {
     w.fix_size(Situation::kIds, otherwise);
     return;

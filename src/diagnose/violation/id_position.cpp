@@ -137,6 +137,11 @@ void fix_values(ViolationWriter& w, std::string setting, std::int64_t needed) {
   if (of_record && w.facts.counts_from && *w.facts.counts_from >= w.hi() &&
       4 * w.facts.scan.bad < w.facts.scan.total)
     return;
+  if (w.facts.grows)  // the tokens of a text, as a rule
+    return w.fix(
+        fmt::format("if they count what one sequence has alone, it may have {}, what it begins with and what "
+                    "is generated together",
+                    w.usable()));
   w.fix(fmt::format(
       "only if they count the steps of what may be so long (an episode, a series), and that is not "
       "cut before: {}, or cut what is longer",
@@ -213,7 +218,7 @@ void write_position(ViolationWriter& w) {
   const bool is_text = w.facts.tokenizes || w.facts.text.value_or(false);
   const bool around =
       !one && !values && limit.empty() && length > usable && length - usable <= kAround && is_text;
-  if (one) {
+  if (one && !values) {
     fix_generation(w, usable);
   } else if (!values && !around) {
     fix_length(w, usable);

@@ -146,10 +146,10 @@ void fix_look(ViolationWriter& w) {
 
 void fix_below(ViolationWriter& w) {
   const bool wraps = w.facts.scan.lo < 0;
-  if (w.facts.sample && (w.facts.sample->by == "nan" || w.facts.sample->by == "rows")) {
-    w.finding().summary += "; that sample has NaN or Inf";
+  if (w.of_nan()) {
+    w.finding().summary += "; " + w.broken();
     w.fix(
-        fmt::format("mend that sample, or leave it out, before {} is computed of it: no comparison with NaN "
+        fmt::format("mend it, or leave it out, before {} is computed of it: no comparison with NaN "
                     "holds, so that a search among edges finds nothing",
                     w.own("the index")));
     return;

@@ -416,11 +416,11 @@ std::string ViolationWriter::if_meant() const {
 }
 
 bool ViolationWriter::fix_size(Situation situation, const std::string& otherwise) {
-  if (facts.sample && facts.sample->by == "rows") {  // what has room for it would hide it
+  if (of_nan()) {  // what has room for it would hide it
     fix(
-        fmt::format("that sample has NaN or Inf: mend it before {} is computed of it (a search among edges "
-                    "puts NaN behind the last one)",
-                    own("the index")));
+        fmt::format("{}: mend it, or leave it out, before {} is computed of it (a search among edges puts "
+                    "NaN behind the last one)",
+                    broken(), own("the index")));
     return false;
   }
   if (is_alone() || (!is_class() && no_size())) return false;

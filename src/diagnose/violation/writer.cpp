@@ -84,7 +84,8 @@ bool ViolationWriter::has(std::int64_t wanted) const {
 std::size_t ViolationWriter::distinct() const { return std::max<std::size_t>(1, facts.values.size()); }
 
 bool ViolationWriter::both_sides() const {
-  if (facts.scan.also && facts.scan.min == Scalar(*facts.scan.also)) return false;  // which is left out
+  const std::optional<std::int64_t>& also = facts.scan.also;  // which is left out
+  if (also && (facts.scan.min == Scalar(*also) || facts.scan.max == Scalar(*also))) return false;
   const auto& [min, max] = std::pair(facts.scan.min, facts.scan.max);
   return min && max && is_integer(*min) && is_integer(*max) && std::get<std::int64_t>(*min) < facts.scan.lo &&
          std::get<std::int64_t>(*max) >= hi();
@@ -218,6 +219,19 @@ bool ViolationWriter::nan_cast() const {
   return cast_of_nan(integer());
 }
 
+bool ViolationWriter::of_broken_sample() const {
+  return facts.sample && (facts.sample->by == "rows" || facts.sample->by == "nan");
+}
+
+bool ViolationWriter::of_nan() const {
+  return of_broken_sample() || (facts.nan && facts.nan->input && !nan_cast());
+}
+
+std::string ViolationWriter::broken() const {
+  if (facts.nan && facts.nan->input) return to_text(*facts.nan->input) + " is NaN";
+  return "that sample has NaN or Inf";
+}
+
 // Its row of the batch alone is bad and finite as it was loaded, or all that the batch holds is finite.
 bool ViolationWriter::by_arithmetic() const {
   if (!facts.sample) return false;
@@ -271,7 +285,7 @@ void ViolationWriter::write_nan_cast() {
     const std::string code = stripped(cast.code);
     const std::string where = code.empty() ? place(cast) : fmt::format("`{}`", code);
     if (by_arithmetic() && !label) return fix_arithmetic("the cast in " + where);
-    if (!label && facts.sample && facts.sample->by == "rows") {
+    if (!label && of_broken_sample()) {
       fix(fmt::format("that sample has NaN or Inf already: mend it, or leave it out, before the cast in {}",
                       where));
       return fix_sample();

@@ -63,6 +63,11 @@ class ViolationWriter {
   std::size_t distinct() const;
   // Below and above the range at once: no padding and no table that is too small, but arithmetic.
   bool both_sides() const;
+  // What the bad numbers were computed of is not finite: the batch's own numbers, or a variable; and how to
+  // say so.
+  bool of_broken_sample() const;
+  bool of_nan() const;
+  std::string broken() const;
   // Not one good value among several: no record is at fault.
   bool all_bad() const;
   // The program computes the numbers itself: not what a data set's own code makes of a record.

@@ -193,6 +193,18 @@ def test_one_column_of_a_table_was_cast():
     assert found == {"input": {"name": "x", "index": [2, 1], "value": "nan"}}
 
 
+def test_what_a_search_made_of_nan():
+    humidity = torch.tensor([0.4, NAN, 0.7, 0.2])
+    masked = torch.tensor([0.0, -float("inf"), 0.0, 0.0])
+    band = torch.bucketize(humidity, torch.tensor([0.0, 0.5, 1.0]))
+    violation = make_violation("embedding.indices", band, 0, 3, {"indices": band})
+    assert len(masked) == 4
+    found = nans.cast_facts(violation, None, False)
+    assert found == {"input": {"name": "humidity", "index": [1], "value": "nan"}}
+    other = make_violation("embedding.indices", band, 0, 2, {"indices": band})  # 2 of them, and one NaN
+    assert nans.cast_facts(other, None, False) is None
+
+
 def test_the_weights_of_a_sampler():
     from torch.utils.data import WeightedRandomSampler
     from trapline._fault.data import samplers

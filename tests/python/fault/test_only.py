@@ -100,3 +100,9 @@ def test_a_short_list_of_numbers_is_what_a_model_is_given(kind):
     violation["scan"] |= {"first": 1, "value": float("nan")}
     found = only.sample_facts(given, violation["scan"])
     assert (found["dataset"]["name"], found["dataset_index"]) == ("rows", 23) and len(observed) == 12
+
+
+def test_the_tokens_of_a_prompt_are_no_records():
+    ids = [32, *(n % 7 for n in range(11))]
+    assert ask([ids], 32) is None
+    assert ask(ids, 32)["dataset"]["name"] == "ids"  # a label for each record

@@ -76,6 +76,11 @@ def is_data(value: Any) -> bool:
     return pandas is not None and isinstance(value, (pandas.DataFrame, pandas.Series))
 
 
+def is_of_numbers(data: Any) -> bool:
+    """One number for each entry."""
+    return bool(data.ndim == 1) if hasattr(data, "ndim") else isinstance(data[0], (int, float))
+
+
 def of_value(data: Any) -> Iterator[tuple[Any, Any]]:
     """(numbers, row of each) of the columns of one that is_data()."""
     import torch

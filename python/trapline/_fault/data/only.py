@@ -35,7 +35,7 @@ def sample_facts(tensor: Any, scan: dict[str, Any]) -> Optional[Sample]:
     found: list[tuple[int, str, Any, int]] = []
     budget = [_BUDGET]
     for name, held in in_reach():
-        if not math.isfinite(value) and _is_one_input(held):
+        if _is_one_sequence(held, tensor) or (not math.isfinite(value) and _is_one_input(held)):
             continue
         try:
             rows = _rows(held, tensor, scan, value, budget)
@@ -66,11 +66,17 @@ def _rows(held: Any, tensor: Any, scan: dict[str, Any], value: Any, budget: list
     return sorted(rows)[:2] or None
 
 
+def _is_one_sequence(held: Any, tensor: Any) -> bool:
+    """The tokens that the one row of the tensor was made of."""
+    one_row = tensor.dim() > 1 and tensor.shape[0] == 1
+    return one_row and len(held) == tensor.numel() and columns.is_of_numbers(held)
+
+
 def _is_one_input(held: Any) -> bool:
     """A short list of numbers, what a model is given at once: features, and no records."""
     if len(held) >= _MIN_ROWS or type(held).__name__ in _FRAMES:
         return False
-    return bool(held.ndim == 1) if hasattr(held, "ndim") else isinstance(held[0], (int, float))
+    return columns.is_of_numbers(held)
 
 
 def _hit(numbers: Any, scan: dict[str, Any], value: Any) -> Any:

@@ -11,6 +11,7 @@ from trapline._fault.data import (
     drawn,
     guesses,
     lengths,
+    made_of,
     only,
     records,
     rows_of,
@@ -97,4 +98,5 @@ def _at_least(violation: dict[str, Any], predicate: Any) -> Any:
     found = found or only.sample_facts(tensor, scan)
     found = found or rows_of.of_records(tensor, scan, predicate)
     found = found or rows_of.cut_by_hand(tensor, scan, predicate) or rows_of.selected(tensor, scan, predicate)
+    found = found or made_of.sample_facts(tensor, scan, predicate)
     return found or at_work.sample_facts([tensor], "") or rows_of.at_in_loop(scan)

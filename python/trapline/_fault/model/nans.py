@@ -120,19 +120,20 @@ def _only_call(op: str) -> dict[str, Any]:
 def cast_facts(
     violation: dict[str, Any], predicate: Optional[int], cast_seen: bool
 ) -> Optional[dict[str, Any]]:
-    """For an integer that a NaN became: the floating variable that is not finite where the bad ones are."""
+    """For an integer that a NaN became: the floating variable that is not finite where the bad ones are. A
+    search among edges makes of NaN an integer like others: there it is a NaN alone, as masks hold -inf."""
     scan, tensor = violation["scan"], violation["tensor"]
-    lowest = (-(1 << 63), -(1 << 31))
-    if scan.get("is_float") or not (cast_seen or scan.get("value") in lowest) or scan.get("first", -1) < 0:
+    cast = cast_seen or scan.get("value") in (-(1 << 63), -(1 << 31))
+    if scan.get("is_float") or scan.get("first", -1) < 0:
         return None
     bad = values.bad_mask(tensor.detach().reshape(-1), scan, predicate)
-    if bad is None:
+    if bad is None or (not cast and bool(bad.all())):  # which an array that waits for results is, too
         return None
     for frame in holders.user_frames():
         for name, value in holders.held_by(frame):
             held = _floats(value)
             for part, where in () if held is None else _parts(held, bad.numel()):
-                if bool(((~part.isfinite()) == bad).all()):
+                if bool(((~part.isfinite() if cast else part.isnan()) == bad).all()):
                     first = part[scan["first"]]
                     index = where(scan["first"])
                     return {"input": {"name": name, "index": index, "value": values.number(first.item())}}

@@ -306,14 +306,14 @@ def _assigned(frame: FrameType, name: str, line: int, depth: int) -> Optional[tu
     return None if found is None else _computation(frame, *found, depth - 1)
 
 
-def binding(frame: FrameType, name: str, line: int) -> Optional[tuple[ast.expr, int]]:
+def binding(frame: FrameType, name: str, line: int, one_of: bool = False) -> Optional[tuple[ast.expr, int]]:
     """What a variable's last assignment before a line gives it, and the line of that; None where the source
-    leaves that open."""
+    leaves that open. `one_of`: or the call of which it is one of several results."""
     tree = calls.tree_of(frame.f_code)
     if tree is None:
         return None
     before = line - calls.first_line(frame.f_code) + 1
-    bound = [(node, value) for node, value in _bindings(tree, name) if node.lineno < before]
+    bound = [(node, value) for node, value in _bindings(tree, name, one_of) if node.lineno < before]
     bound = [(node, value) for node, value in bound if branches.ran(frame, tree, node, before) is not False]
     if not bound:
         return None
@@ -360,7 +360,7 @@ def text_of(node: ast.expr) -> str:
     return text if len(text) <= _MAX_TEXT else text[: _MAX_TEXT - 3] + "..."
 
 
-def _bindings(tree: ast.AST, name: str) -> list[tuple[Any, Optional[ast.expr]]]:
+def _bindings(tree: ast.AST, name: str, one_of: bool = False) -> list[tuple[Any, Optional[ast.expr]]]:
     """Statements that give the variable a value, and that; None where it is not written there."""
     found: list[tuple[Any, Optional[ast.expr]]] = []
     for node in _of_function(tree):
@@ -371,7 +371,7 @@ def _bindings(tree: ast.AST, name: str) -> list[tuple[Any, Optional[ast.expr]]]:
                 elif isinstance(target, ast.Tuple) and _beside(target, node.value, name) is not None:
                     found.append((node, _beside(target, node.value, name)))  # low, high = x.floor(), x.ceil()
                 elif _holds(target, name):
-                    call = isinstance(node.value, ast.Call) and called(node.value) in _MAKES
+                    call = isinstance(node.value, ast.Call) and (one_of or called(node.value) in _MAKES)
                     found.append((node, node.value if call else None))  # values, index = x.topk(3)
         elif isinstance(node, (ast.AnnAssign, ast.NamedExpr)) and _holds(node.target, name):
             found.append((node, node.value))
