@@ -155,6 +155,7 @@ const Point* point_of(std::string_view op) {
 }
 
 const Domain* domain_of(std::string_view op) {
+  if (op.ends_with('_')) op.remove_suffix(1);  // in place
   const auto* found = std::ranges::find(kDomains, op, &Domain::op);
   return found == kDomains.end() ? nullptr : found;
 }

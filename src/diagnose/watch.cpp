@@ -169,8 +169,13 @@ std::string watch_text(const WatchFact& watch) {
                        watch.first.unit, watch.first.step);
   }
   if (watch.backward) {
-    return fmt::format("{} of this run was in {} {}, in {}: the loss was finite", which, watch.first.unit,
-                       watch.first.step, derivative_text(watch));
+    const char* value = watch.element_nan ? "NaN" : "Inf";
+    const std::string left =
+        !watch.left_out ? ""
+        : watch.element ? fmt::format("; it leaves out {}, which is {}", to_text(*watch.element), value)
+                        : "; it leaves out what is not finite in the data";
+    return fmt::format("{} of this run was in {} {}, in {}: the loss was finite{}", which, watch.first.unit,
+                       watch.first.step, derivative_text(watch), left);
   }
   if (has_unseen_gradients(watch) && !watch.first.op.empty()) {
     return fmt::format("{} of this run was in {} {}, in the gradients{}", which, watch.first.unit,

@@ -63,6 +63,7 @@ struct WatchFact {
   bool own = false;         // the operation was given the weights and buffers of its module alone
   bool or_before = false;   // some rows of a table are bad, and may have been in earlier steps
   bool changed = false;     // the gradients, between `backward` and the step: they were finite
+  bool left_out = false;    // the loss is finite without that element of the data, its derivative is not
   bool element_nan = true;  // `element` is; else it is Inf
   std::string backward_name{}, backward_type{};  // the module that it is in; no type: it is in none
   std::string scheduler{};                       // that gave it: "`sched` (LambdaLR)"

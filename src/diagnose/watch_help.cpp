@@ -153,6 +153,11 @@ std::string derivative_help(const WatchFact& watch) {
         "the weight {} held an infinity before that, of which the forward pass made finite numbers and the "
         "derivative cannot: look at what put it there (the initialisation, what the program writes)",
         layer_name(watch.infinite, '`'));
+  if (watch.left_out)
+    return "what a loss leaves out (nanmean, a mask, where) still goes through its derivative, where 0 times "
+           "NaN "
+           "is NaN: take it out before, of both: seen = target.isfinite(), then the loss of pred[seen] and "
+           "target[seen]";
   const WatchSeen& at = watch.inf_before ? *watch.inf_before : watch.first;
   const std::string& op = at.op;
   if (op.ends_with(".backward") && !watch.backward && !watch.origin)

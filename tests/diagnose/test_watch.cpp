@@ -440,8 +440,25 @@ TEST(Watch, AnOperationOutsideOfWhereItIsDefined) {
   watch["finite_before"] = true;
   EXPECT_TRUE(
       advises(watch, "`div` was given finite numbers: find why its divisor is 0: an epsilon added to it"));
+  watch["op"] = "div_";
+  EXPECT_TRUE(advises(watch, "`div_` was given finite numbers: find why its divisor is 0"));
   watch["op"] = "mul";
   EXPECT_FALSE(advises(watch, "epsilon"));
+}
+
+// `nanmean((pred - target) ** 2)`: an exponent of 2 has no point where it has no derivative.
+TEST(Watch, WhatALossLeavesOutGoesThroughItsDerivative) {
+  json watch = {{"what", "nan"}, {"kind", "gradient"},         {"step", 8},
+                {"op", "pow"},   {"backward", json::object()}, {"name", "w"}};
+  EXPECT_TRUE(advises(watch, "at 0 with an exponent below 1"));
+  watch["left_out"] = true;
+  watch["element"] = {{"name", "by"}, {"index", {30, 1}}, {"value", "nan"}};
+  EXPECT_EQ(
+      diagnose_watch({{"kind", "watch"}, {"watch", watch}})->summary,
+      "the first NaN of this run was in step 8, in the derivative of `pow`, between the modules and the "
+      "loss: the loss was finite; it leaves out by[30, 1], which is NaN");
+  EXPECT_TRUE(advises(watch, "seen = target.isfinite()"));
+  EXPECT_FALSE(advises(watch, "exponent"));
 }
 
 }  // namespace

@@ -363,7 +363,14 @@ def of_gradients(
     if in_loss is not None and in_loss.node is not None and _has_come(mine):
         same = again is not None and again.get("op") == in_loss.op()
         more = again or {} if same else arisen.only_place(in_loss.op())
-        return {**found, "op": in_loss.op(), "backward": {}, **row, **more}
+        return {
+            **found,
+            "op": in_loss.op(),
+            "backward": {},
+            **row,
+            **more,
+            **spoilt.left_out(in_loss.bad),
+        }
     for call in reversed(calls):
         made = _made_backward(call)
         if made:

@@ -26,6 +26,16 @@ def sample(like: Any = None) -> dict[str, Any]:
     return {"sample": told, **element, **_others(located, told or {})}
 
 
+def left_out(bad: Any) -> dict[str, Any]:
+    """`left_out`, and the sample: the batch holds such numbers just where a derivative does, and the loss is
+    finite without them (nanmean, a mask): 0 times NaN."""
+    import torch
+
+    like = torch.zeros(bad.shape).masked_fill_(bad.cpu(), float("nan"))
+    told = sample(like)
+    return {"left_out": True, **told} if told else {}
+
+
 def by_holder(bad: Any) -> dict[str, Any]:
     """The sample of the first bad row of what a loss was given: of rows that were cut by hand, by the array
     that holds these numbers and not by what the model was given."""

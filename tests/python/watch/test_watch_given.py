@@ -413,3 +413,25 @@ def test_nan_in_rows_that_the_loss_leaves_out(watch):
     seen = watch.verdict()
     assert (seen["step"], seen["kind"], seen["op"]) == (3, "output", "_softmax")
     assert "scores.softmax(-1)" in line_of(seen)
+
+
+MISSING = {
+    "pow": lambda pred, y, seen: torch.nanmean((pred - y) ** 2),
+    "mse_loss": lambda pred, y, seen: nn.functional.mse_loss(pred, y, reduction="none")[seen].mean(),
+    "smooth_l1_loss": lambda pred, y, seen: (
+        nn.functional.smooth_l1_loss(pred, y, reduction="none").masked_fill(~seen, 0).mean()
+    ),
+}
+
+
+@pytest.mark.parametrize("op", MISSING)
+def test_what_the_loss_leaves_out_is_not_left_out_of_its_derivative(watch, op):
+    x, y = torch.ones(12, 3), torch.zeros(12, 2)
+    y[7, 1] = math.nan
+    model, optimizer = nn.Linear(3, 2), None
+    for given, target in DataLoader(torch.utils.data.TensorDataset(x, y), batch_size=4):
+        optimizer = step(model, MISSING[op](model(given), target, ~target.isnan()), optimizer)
+    seen = watch.verdict()
+    assert (seen["kind"], seen["op"], seen["step"], seen["left_out"]) == ("gradient", op, 2, True)
+    assert seen["sample"]["dataset_index"] == 7
+    assert seen["element"] == {"name": "target", "index": [3, 1], "value": "nan"}

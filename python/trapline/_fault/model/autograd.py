@@ -15,6 +15,11 @@ _NEAR = 3  # the derivative of one operation is a product or two of what it had 
 _OPS = {
     "nllloss": "nll_loss",
     "nllloss2d": "nll_loss",
+    "mseloss": "mse_loss",
+    "smoothl1loss": "smooth_l1_loss",
+    "huberloss": "huber_loss",
+    "kldiv": "kl_div",
+    "softmarginloss": "soft_margin_loss",
     "binarycrossentropy": "binary_cross_entropy",
     "binarycrossentropywithlogits": "binary_cross_entropy_with_logits",
 } | {f"linalg{name}": f"linalg.{name}" for name in ("eigh", "eig", "svd", "qr")}
