@@ -308,6 +308,7 @@ Finding finding_of(const Watch& watch) {
   }
   finding.last_steps = watch.seen.last_steps;
   finding.origin = watch.seen.origin;
+  finding.surfaced = watch.seen.called;
   finding.sample = watch.seen.sample;
   if (watch.seen.drawn)
     finding.evidence.push_back(

@@ -54,15 +54,16 @@ struct WatchFact {
   bool gradients_finite = false;  // those that the optimizer took
   // The derivative of `first.op` was given finite gradients and made others: it was seen, not concluded.
   bool backward = false;
-  bool later = false;       // the run has met such numbers before, and left their step out
-  bool factor = false;      // `first.op` was given finite numbers of the model and others that are not
-  bool drawn = false;       // with other random numbers it was finite
-  bool made = false;        // of targets: no data are known to hold it
-  bool late = false;        // on a device: the step's loss was not finite, and so was this, seen afterwards
-  bool smoothed = false;    // a loss adds the log-probabilities of all classes
-  bool own = false;         // the operation was given the weights and buffers of its module alone
-  bool or_before = false;   // some rows of a table are bad, and may have been in earlier steps
-  bool changed = false;     // the gradients, between `backward` and the step: they were finite
+  bool later = false;      // the run has met such numbers before, and left their step out
+  bool factor = false;     // `first.op` was given finite numbers of the model and others that are not
+  bool drawn = false;      // with other random numbers it was finite
+  bool made = false;       // of targets: no data are known to hold it
+  bool late = false;       // on a device: the step's loss was not finite, and so was this, seen afterwards
+  bool smoothed = false;   // a loss adds the log-probabilities of all classes
+  bool own = false;        // the operation was given the weights and buffers of its module alone
+  bool or_before = false;  // some rows of a table are bad, and may have been in earlier steps
+  bool changed = false;    // the gradients, between `backward` and the step: they were finite
+  std::optional<Frame> called{};  // of the program, where `origin` is in a library that it called
   bool left_out = false;    // the loss is finite without that element of the data, its derivative is not
   bool element_nan = true;  // `element` is; else it is Inf
   std::string backward_name{}, backward_type{};  // the module that it is in; no type: it is in none

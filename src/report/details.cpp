@@ -45,7 +45,8 @@ std::string doubt_text(const Finding& finding) {
 Detail surface_of(const Finding& finding, const Reading& reading) {
   const std::string place =
       finding.surfaced ? place_text(*finding.surfaced, reading.directory) : std::string();
-  if (!finding.device_assert.value_or(false)) return {"seen at", place, 4};
+  const bool in_library = finding.origin && finding.origin->user == false;
+  if (!finding.device_assert.value_or(false)) return {in_library ? "called" : "seen at", place, 4};
   // In the log of a job that ran on a GPU it is no news, but the line that the log ends with misleads.
   if (reading.command == Command::kExplain && finding.certainty != Certainty::kProven) {
     const bool is_origin = finding.origin && place_text(*finding.origin, reading.directory) == place;

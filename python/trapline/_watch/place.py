@@ -29,7 +29,7 @@ from trapline._fault.model.autograd import (
     overflowed_before,
     where_bad,
 )
-from trapline._fault.program import arisen, owners
+from trapline._fault.program import arisen, called, owners
 from trapline._watch import backward, constants, replayed, sites, spoilt, weights
 from trapline._watch.again import (
     Call,
@@ -228,7 +228,16 @@ def _of_operation(made: Any, call: Call, inner: Any, own: list[Call]) -> dict[st
     if "sample" not in row and not batches.given_out() and _only_one_is_bad(call, own):
         entry = rows_of.entry_given(first.given_to)
         row |= {} if entry is None else {"sample": entry.sample}
-    return {**found, **part_of(first), **row}
+    return {**_called(found, call), **found, **part_of(first), **row}
+
+
+def _called(found: dict[str, Any], call: Call) -> dict[str, Any]:
+    """The program's line that called the module, where no line of the program's own in it is known."""
+    origin = found.get("origin")
+    if origin is not None and origin.get("user", True):
+        return {}
+    at = called.line_of([call.module(), inner_of(call)])
+    return at if origin is None or not at else {"called": at["origin"]}
 
 
 def _only_one_is_bad(call: Call, own: list[Call]) -> bool:

@@ -333,6 +333,7 @@ std::optional<WatchFact> read_watch(const json& facts) {
   }
   watch.element = read_variable(*object, "element");
   if (watch.element) watch.element_nan = text(*object_member(*object, "element"), "value") == "nan";
+  watch.called = read_frame(member(*object, "called"));
   watch.left_out = boolean(*object, "left_out").value_or(false);
   watch.later = boolean(*object, "later").value_or(false);
   watch.smoothed = boolean(*object, "smoothed").value_or(false);

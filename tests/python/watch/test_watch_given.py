@@ -435,3 +435,15 @@ def test_what_the_loss_leaves_out_is_not_left_out_of_its_derivative(watch, op):
     assert (seen["kind"], seen["op"], seen["step"], seen["left_out"]) == ("gradient", op, 2, True)
     assert seen["sample"]["dataset_index"] == 7
     assert seen["element"] == {"name": "target", "index": [3, 1], "value": "nan"}
+
+
+def test_the_line_that_called_a_model_without_lines_of_its_own(watch):
+    model = nn.Sequential(nn.Linear(3, 2), nn.Softmax(dim=1), nn.LogSoftmax(dim=0))
+    model[0].weight.data.fill_(2e38)
+    x, optimizer = torch.ones(4, 3), torch.optim.SGD(model.parameters(), lr=0.01)
+    out = model(x)
+    out.sum().backward()
+    optimizer.step()
+    seen = watch.verdict()
+    assert (seen["kind"], seen["inf_before"]["op"]) == ("output", "addmm")
+    assert seen["origin"]["code"].strip() == "out = model(x)"
