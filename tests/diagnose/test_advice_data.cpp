@@ -276,5 +276,24 @@ TEST(AdviceData, ALimitThatGoesByTheTableIsWhatToLookAt) {
   EXPECT_TRUE(says(kept, "n_positions=72 at least")) << all(kept);
 }
 
+TEST(AdviceData, ACalendarCountsFromOne) {
+  json facts = facts_of("nll_loss_forward.target", 7, 7, {{"scan", {{"total", 14}, {"min", 1}, {"max", 7}}}});
+  facts["layer"] = layer("head", "out_features", 7);
+  EXPECT_TRUE(says(diagnose(facts), "more than 7 classes")) << all(diagnose(facts));
+  facts["calendar"] = {{"text", "day.isoweekday()"}, {"file", "a.py"}, {"line", 6}, {"last", 7}};
+  const Finding finding = diagnose(facts);
+  EXPECT_TRUE(finding.summary.ends_with("; `day.isoweekday()` counts from 1 to 7")) << all(finding);
+  EXPECT_EQ(
+      finding.fix.front(),
+      "if they are `day.isoweekday()` (a.py:6): take 1 off there, so that all of them move down by one");
+  EXPECT_FALSE(says(finding, "more than 7")) << all(finding);
+  json ids = facts_of("embedding.indices", 4, 4, {{"scan", {{"total", 48}, {"min", 0}, {"max", 4}}}});
+  ids["calendar"] = {{"text", "d.month"}, {"file", "a.py"}, {"line", 6}, {"last", 12}, {"by", 3}};
+  EXPECT_EQ(
+      diagnose(ids).fix.front(),
+      "if they are `d.month // 3` (a.py:6), that is 4 for the last: take 1 off before, (d.month - 1) // 3, "
+      "or all groups begin one too late");
+}
+
 }  // namespace
 }  // namespace trapline::diagnose

@@ -6,6 +6,7 @@ from typing import Any, Callable, Optional
 
 from trapline._fault.data import (
     at_work,
+    calendars,
     casts,
     collated,
     counts,
@@ -160,6 +161,8 @@ def look_into(
     if operator.startswith("nll_loss2d"):
         facts["resizes"] = texts.speak_of(*_RESIZES)
         facts["greys"] = texts.speak_of(*_GREYS)
+    if operator.startswith(("nll_loss", "one_hot", "embedding")):
+        add("calendar", lambda: calendars.calendar_facts(scan))
     if operator.startswith("multinomial"):
         facts["scores"] = texts.speak_of("logit", "softmax", "generate(")
         add("sampler", lambda: samplers.sampler_facts(content, scan))

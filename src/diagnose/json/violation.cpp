@@ -182,6 +182,10 @@ void read_places(const json& object, Violation& facts) {
   facts.as_long = boolean(object, "as_long").value_or(false);
   facts.categories = boolean(object, "categories").value_or(false);
   facts.pretrained = boolean(object, "pretrained").value_or(false);
+  if (const json* at = object_member(object, "calendar"))
+    facts.calendar =
+        CalendarFact{MadeAt{text(*at, "text"), text(*at, "file"), integer(*at, "line").value_or(0)},
+                     integer(*at, "last").value_or(0), integer(*at, "by").value_or(1)};
   if (const json* filled = object_member(object, "filled"))
     facts.filled = MadeAt{text(*filled, "text"), text(*filled, "file"), integer(*filled, "line").value_or(0)};
   if (const json* written = object_member(object, "written"))

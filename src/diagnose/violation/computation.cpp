@@ -59,7 +59,7 @@ bool ViolationWriter::is_end_of_cut() const {
 }
 
 bool ViolationWriter::is_of_groups() const {
-  return above() && facts.computed && is_grouping(facts.computed->text);
+  return above() && facts.computed && !facts.calendar && is_grouping(facts.computed->text);
 }
 
 const MadeAt* ViolationWriter::product() const {

@@ -101,6 +101,13 @@ struct FitsFact {
   std::vector<std::int64_t> shape;
 };
 
+// A number of a calendar that counts from 1: the only expression of the program's that reads one.
+struct CalendarFact {
+  MadeAt at;
+  std::int64_t last = 0;  // 12, of months
+  std::int64_t by = 1;    // what the program divides it by
+};
+
 // Beside the layer that was given the numbers, the one that has their name.
 struct NamesakeFact {
   std::string name;  // "heads.colour"
@@ -204,6 +211,7 @@ struct Violation {  // NOLINT(clang-analyzer-optin.performance.Padding): by what
   std::optional<Process> process;
   std::optional<Progress> progress;
   std::optional<FitsFact> fits;
+  std::optional<CalendarFact> calendar;  // may be what the numbers are
   std::optional<NamesakeFact> namesake;
   std::optional<NamesakeFact> other_head;  // beside the layer, the only one with as many places as they need
   std::optional<RaisedFact> raised;

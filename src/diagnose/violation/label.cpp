@@ -407,7 +407,7 @@ void write_negative(ViolationWriter& w) {
 
 void diagnose_label(ViolationWriter& w) {
   write_summary(w);
-  if (w.above() && (w.write_namesake() || w.write_other_head())) return;
+  if (w.above() && (w.write_calendar() || w.write_namesake() || w.write_other_head())) return;
   if (w.facts.filled && w.only(w.hi())) return write_filled(w);
   constexpr std::size_t kSeveral = 3;  // of two, one may be a mark
   if (w.both_sides() && (w.facts.tensor.shape.size() >= 3 || w.distinct() >= kSeveral))

@@ -106,3 +106,10 @@ def test_the_tokens_of_a_prompt_are_no_records():
     ids = [32, *(n % 7 for n in range(11))]
     assert ask([ids], 32) is None
     assert ask(ids, 32)["dataset"]["name"] == "ids"  # a label for each record
+
+
+def test_many_are_no_records_own_fault():
+    codes = [n % 7 for n in range(40)]
+    codes[4] = 31
+    assert ask([31, 30, 29, 2], 7) is None
+    assert ask([31, *codes[5:11]], 7)["dataset_index"] == 4

@@ -22,6 +22,7 @@ _BUDGET = 1 << 24  # elements that are looked at, of all
 _TWICE = 1 << 16  # numbers among which one has to stand twice
 _READ = 1 << 10  # records that are read one by one
 _MAX_HELD = 256
+_MOST_BAD = 0.125  # of the elements: else it is no record's own fault
 _VALID = 0.9  # of the other numbers of the column
 _FRAMES = ("DataFrame", "Series")
 Sample = dict[str, Any]
@@ -31,6 +32,8 @@ def sample_facts(tensor: Any, scan: dict[str, Any]) -> Optional[Sample]:
     """`dataset_index`, and `dataset` as the program calls it; likely."""
     value = scan.get("value")
     if scan.get("first", -1) < 0 or type(value) not in (int, float):
+        return None
+    if scan.get("bad", 1) > max(1, _MOST_BAD * scan.get("total", 1)):
         return None
     found: list[tuple[int, str, Any, int]] = []
     budget = [_BUDGET]

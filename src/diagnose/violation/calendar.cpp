@@ -1,0 +1,28 @@
+// What a calendar counts from 1, the months or the days of a week: the first of the places is never used, and
+// a place more would leave all of them one too late.
+#include <fmt/format.h>
+
+#include "diagnose/violation/writer.hpp"
+
+namespace trapline::diagnose {
+
+bool ViolationWriter::write_calendar() {
+  if (!facts.calendar || facts.calendar->last < 2) return false;
+  const auto& [at, last, by] = *facts.calendar;
+  const std::string place = file_and_line(at.file, at.line);
+  finding_.summary += fmt::format("; `{}` counts from 1 to {}", at.text, last);
+  if (by > 1) {
+    fix(fmt::format(
+        "if they are `{0} // {1}` ({2}), that is {3} for the last: take 1 off before, ({0} - 1) // "
+        "{1}, or all groups begin one too late",
+        at.text, by, place, last / by));
+  } else {
+    fix(fmt::format("if they are `{}` ({}): take 1 off there, so that all of them move down by one", at.text,
+                    place));
+  }
+  if (by == 1) fix(fmt::format("if not: {}: {}", look_at_computation("the " + nouns()), outside()));
+  if (finding_.layer) finding_.layer->needed.reset();
+  return true;
+}
+
+}  // namespace trapline::diagnose
