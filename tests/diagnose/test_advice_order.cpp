@@ -261,5 +261,18 @@ TEST(AdviceOrder, ACountThatGoesOnComesBeforeTheLength) {
   EXPECT_FALSE(says(finding, "generate fewer")) << all(finding);
 }
 
+// Two ships that lie over each other, of which the masks were added.
+TEST(AdviceOrder, AFewPlacesOfAMapAreMendedFirst) {
+  json facts = facts_of("nll_loss2d_forward.target", 2, 2,
+                        {{"scan", {{"total", 13824}, {"bad", 12}, {"min", 0}, {"max", 2}}}});
+  facts["tensor"]["shape"] = {6, 48, 48};
+  facts["values"] = json::array({{{"value", 2}, {"count", 12}}});
+  EXPECT_TRUE(diagnose(facts).fix.front().starts_with("if 2 is not a class, correct it"))
+      << all(diagnose(facts));
+  facts["scan"]["bad"] = 3000;
+  facts["values"][0]["count"] = 3000;
+  EXPECT_FALSE(diagnose(facts).fix.front().starts_with("if 2 is not a class")) << all(diagnose(facts));
+}
+
 }  // namespace
 }  // namespace trapline::diagnose
