@@ -334,7 +334,11 @@ Finding finding_of(const Watch& watch) {
   if (std::string rows = rows_text(watch.seen); !rows.empty()) finding.fix.push_back(std::move(rows));
   const bool whole = 2 * watch.seen.rows_bad > watch.seen.rows_total && watch.seen.rows_bad > 1;
   if (whole) finding.sample.reset();  // no row of it is special
-  if (std::string growth = growth_help(watch.seen); !growth.empty()) finding.fix.push_back(std::move(growth));
+  if (std::string growth = growth_help(watch.seen); !growth.empty()) {
+    finding.fix.push_back(std::move(growth));
+    if (finding.sample && finding.sample->likely)
+      finding.sample.reset();  // some row is the first to overflow
+  }
   if (!grew && !(whole && watch.seen.fetched_op.empty() && watch.seen.fetched_numpy.empty()))
     finding.fix.push_back(look_text(watch.seen));  // a loss that has grown until it overflowed is explained
   const bool cast = watch.seen.inf_before ? watch.seen.inf_before->op == "cast" : first.op == "cast";

@@ -40,7 +40,7 @@ struct Watch {
   bool on_device = false;         // losses are there: they are counted, and not read
   PyObject* optimizer = nullptr;  // a weak reference
   Py_ssize_t group = -1, at = 0;  // where it has the parameter that is looked at; -1: none
-  PyObject* every = nullptr;      // the class of parameters, where all are looked at after a step
+  PyObject* every = nullptr;      // the classes of parameters, where all are looked at after a step
   double loss = 0;
   double next = 0;
   long long steps = 0;
@@ -273,6 +273,12 @@ Ref probed() {
   return Ref::borrow(PyList_GetItem(list, g_watch.at));
 }
 
+bool is_one_of(PyTypeObject* type, PyObject* classes) {
+  for (Py_ssize_t i = 0; i < PyTuple_Size(classes); ++i)
+    if (PyTuple_GetItem(classes, i) == reinterpret_cast<PyObject*>(type)) return true;
+  return false;
+}
+
 // After a step that is none of PyTorch's: it may divide by what is 0 in one weight alone.
 bool any_weight_is_bad() {
   constexpr std::int64_t kMost = 1 << 16;  // elements in one step
@@ -287,8 +293,7 @@ bool any_weight_is_bad() {
     if (list == nullptr || !PyList_CheckExact(list)) continue;
     for (Py_ssize_t k = 0; k < PyList_Size(list); ++k) {
       const Ref weight = Ref::borrow(PyList_GetItem(list, k));
-      const bool known = reinterpret_cast<PyObject*>(Py_TYPE(weight.get())) == g_watch.every;
-      if (known && holds_bad(weight.get(), true, left)) return true;
+      if (is_one_of(Py_TYPE(weight.get()), g_watch.every) && holds_bad(weight.get(), true, left)) return true;
     }
   }
   return false;
@@ -310,7 +315,7 @@ PyObject* watch_stepped(PyObject*, PyObject* optimizer) {
   if (!g_watch.on_device) {
     const Ref probe = probed();
     if (probe && holds_bad(probe.get(), true)) Py_RETURN_FALSE;
-    if (g_watch.every != Py_None && any_weight_is_bad()) Py_RETURN_FALSE;
+    if (PyTuple_Check(g_watch.every) && any_weight_is_bad()) Py_RETURN_FALSE;
   }
   g_watch.losses[g_watch.steps % kKept] = g_watch.loss;
   ++g_watch.steps;

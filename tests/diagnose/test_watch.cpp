@@ -434,6 +434,18 @@ TEST(Watch, ALossThatGrewUntilItOverflowedIsNoLogarithm) {
   EXPECT_TRUE(advises(loss, "learning rate"));
 }
 
+// Some row is the first to overflow: it is not to blame.
+TEST(Watch, NoSampleWhereNumbersHaveGrown) {
+  json watch = {{"what", "inf"}, {"kind", "output"}, {"step", 5}, {"name", "c2"}, {"op", "convolution"}};
+  watch["sample"] = {{"dataset_index", 290}, {"batch", 4}, {"row", 0}, {"likely", true}};
+  EXPECT_TRUE(diagnose_watch({{"kind", "watch"}, {"watch", watch}})->sample);
+  watch["growth"] = {{"of", "loss"}, {"low", 71.0}, {"high", 6.6e23}, {"steps", 3}};
+  const auto finding = diagnose_watch({{"kind", "watch"}, {"watch", watch}});
+  EXPECT_FALSE(finding->sample);
+  EXPECT_EQ(finding->fix.front(),
+            "lower the learning rate or clip gradients: the numbers grew from step to step");
+}
+
 TEST(Watch, AnOperationOutsideOfWhereItIsDefined) {
   json watch = kOutput;
   watch["op"] = "div";

@@ -14,7 +14,7 @@ import torch
 from trapline._library import kernel
 from trapline._library.say import debug
 from trapline._watch.again import is_plain
-from trapline._watch.suspect import PLAIN, are_finite, modes, values
+from trapline._watch.suspect import are_finite, is_plain_class, modes, parameters_of, values
 
 # Of any device: takes no argument, and costs a third of the question about one.
 any_autocast = getattr(torch._C, "_is_any_autocast_enabled", lambda: True)
@@ -65,7 +65,7 @@ class Hot:
                 any_autocast,
                 following,
                 on_device,
-                torch.nn.Parameter if is_own(optimizer) else None,
+                classes_of(optimizer) if is_own(optimizer) else None,
             )
             self.armed = True
 
@@ -82,6 +82,11 @@ def is_own(optimizer: Any) -> bool:
     return not type(optimizer).__module__.startswith("torch.optim")
 
 
+def classes_of(optimizer: Any) -> tuple[type, ...]:
+    """Those of its parameters that hold their own numbers."""
+    return tuple({type(one) for one in parameters_of(optimizer) if is_plain_class(type(one))})
+
+
 def place_of_probe(optimizer: Any) -> tuple[int, int]:
     """The group, and the place in it, of a parameter that is small and stands early, which backward reaches
     late: what is not finite spreads to all that comes after it.
@@ -89,7 +94,7 @@ def place_of_probe(optimizer: Any) -> tuple[int, int]:
     for number, group in enumerate(optimizer.param_groups):
         for at, parameter in enumerate(group["params"]):
             is_small = parameter.is_cpu and parameter.numel() <= MAX_PROBE
-            if is_small and parameter.grad is not None and type(parameter) in PLAIN:
+            if is_small and parameter.grad is not None and is_plain_class(type(parameter)):
                 return number, at
     return NOWHERE
 
@@ -105,7 +110,7 @@ def probe_is_finite(optimizer: Any, all_small: bool = False) -> bool:
     if all_small:
         every = (parameter for group in optimizer.param_groups for parameter in group["params"])
         return are_finite(
-            [one for one in every if one.is_cpu and one.numel() <= MAX_PROBE and type(one) in PLAIN]
+            [one for one in every if one.is_cpu and one.numel() <= MAX_PROBE and is_plain_class(type(one))]
         )
     probe = probe_of(optimizer)
     return probe is None or are_finite([probe])

@@ -202,8 +202,10 @@ def of_loss(calls: list[Call], loss: Any, known: weights.Known, own: list[Call])
         by |= arisen.line()
     if given and not by:
         return given
-    if "op" not in by:
-        by = replayed.of_loss(loss, calls, by_line=True) or by
+    if "op" not in by or "factor" in by:
+        again = replayed.of_loss(loss, calls, by_line=True)
+        # A factor may be made of what the loss is made of, too.
+        by = again if again and ("op" not in by or again.get("finite_before")) else by
     return {"kind": "loss", "looked": looked, **seen, **_record_of(own), **by}
 
 
@@ -228,7 +230,7 @@ def _of_operation(made: Any, call: Call, inner: Any, own: list[Call]) -> dict[st
     if "sample" not in row and not batches.given_out() and _only_one_is_bad(call, own):
         entry = rows_of.entry_given(first.given_to)
         row |= {} if entry is None else {"sample": entry.sample}
-    return {**_called(found, call), **found, **part_of(first), **row}
+    return {**({} if made.own else _called(found, call)), **found, **part_of(first), **row}
 
 
 def _called(found: dict[str, Any], call: Call) -> dict[str, Any]:

@@ -172,6 +172,8 @@ def of_loss(loss: Any, calls: list[Call], by_line: bool = False) -> dict[str, An
     facts |= {"kind": "loss", "op": _NAMES.get(facts["op"], facts["op"])}
     if "origin" in facts and not _runs(facts["origin"]):
         facts["leads"] = True
+        if facts.get("inf_before", {}).get("kind") == "loss":
+            facts["inf_before"]["leads"] = True
     if by_chance:  # whoever's row it is
         facts.pop("sample", None)
         facts["drawn"] = True

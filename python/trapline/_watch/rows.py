@@ -6,7 +6,7 @@ import math
 from collections.abc import Iterable, Iterator
 from typing import Any
 
-from trapline._fault.data import at_work, batches, hand, only, rows_of, samples
+from trapline._fault.data import at_work, batches, hand, only, order, rows_of, samples
 from trapline._fault.data.match import Match
 from trapline._fault.data.unusual import stands_out
 from trapline._fault.data.values import unravel
@@ -15,6 +15,7 @@ from trapline._watch.again import is_plain
 from trapline._watch.flow import parts
 
 _DEPTH = 5  # of tuples, lists, mappings
+_MAX_ROWS = 4  # that are told one by one
 
 
 def read_row(module: Any, name: str, arguments: Any) -> dict[str, Any]:
@@ -78,13 +79,26 @@ def sample_of(
     row = int(rows.int().argmax())
     blamed = not learned or stands_out(batch, row)
     if not blamed and int(rows.sum()) > 1:
-        return batch_in_hand()
+        return _one_of(batch, rows) or batch_in_hand()
     place = [row, *[0] * (like.dim() - 1)]
     located = samples.Located(batch, like, Match(place, None, 0, True))
     # Some row has to be the first that the model's own numbers break: it is told, and not blamed.
     sample = samples.sample_facts(located, *(() if blamed else ("alone",)), likely=blamed)
     known = sample is not None and ("dataset_index" in sample or "one_of" in sample)
     return {"sample": sample if known else at_work.told(batch)}
+
+
+def _one_of(batch: batches.Batch, rows: Any) -> dict[str, Any]:
+    """The samples of a few rows that are all bad."""
+    at = rows.nonzero().reshape(-1).tolist()
+    if len(at) > _MAX_ROWS or not isinstance(batch.indices, (list, tuple)) or len(batch.indices) != len(rows):
+        return {}
+    indices = [batch.indices[row] for row in at]
+    if not all(map(samples.is_int, indices)) or not order.is_kept(batch):
+        return {}
+    sample: dict[str, Any] = {"batch": batch.number}
+    samples.with_candidates(sample, indices)
+    return {"sample": samples.described(batch, sample)}
 
 
 def record_of(bad: Any) -> dict[str, Any]:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import weakref
 from collections.abc import Iterable, Iterator
+from functools import lru_cache
 from typing import Any, Optional
 
 import torch
@@ -12,6 +13,21 @@ from trapline._watch.versions import Versions
 
 _LARGE = 4096  # elements
 PLAIN = (torch.Tensor, torch.nn.Parameter)
+
+
+@lru_cache(maxsize=256)
+def is_plain_class(kind: type) -> bool:
+    """Of tensors that hold their own numbers and see no operation: PyTorch's own, and parameters of a class
+    that only has something beside them (geoopt's)."""
+    if kind in PLAIN:
+        return True
+    own = torch.nn.Parameter
+    return (
+        issubclass(kind, own)
+        and kind.__torch_function__ is own.__torch_function__
+        and kind.__torch_dispatch__ is own.__torch_dispatch__
+        and not any("__getattribute__" in vars(one) for one in kind.__mro__[:-1])
+    )
 
 
 _of_operations = getattr(torch._C, "_len_torch_dispatch_stack", lambda: 0)
@@ -46,7 +62,7 @@ def _is_default_device(mode: Any) -> bool:
 def may_look(tensor: Any) -> bool:
     """Inside the program's backward pass: numbers in host memory, which nobody is shown being looked at."""
     return (
-        type(tensor) in PLAIN
+        is_plain_class(type(tensor))
         and tensor.is_cpu
         and not tensor.is_nested
         and not any(is_wrapped(tensor) for is_wrapped in _WRAPPED)

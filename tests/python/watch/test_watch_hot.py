@@ -299,3 +299,41 @@ def test_results_are_the_same_bit_for_bit(watch, autocast):
     assert is_armed()
     light.uninstall()
     assert all(map(torch.equal, watched, run()))
+
+
+class Point(nn.Parameter):
+    """As geoopt's: with something beside the numbers, and no operation of its own."""
+
+
+class Own(torch.optim.Optimizer):
+    def __init__(self, parameters, lr):
+        super().__init__(parameters, {"lr": lr})
+
+    @torch.no_grad()
+    def step(self, closure=None):
+        for one in self.param_groups[0]["params"]:
+            one.add_(one.grad, alpha=-self.param_groups[0]["lr"])
+
+
+@pytest.mark.parametrize("kind", [torch.optim.SGD, Own])
+def test_a_parameter_of_a_class_of_its_own(watch, kind):
+    model = Rows()
+    optimizer = kind(model.parameters(), lr=1e-3)
+    train(model, optimizer, 30, torch.tensor([0.5, 0.2]))
+    assert is_armed()
+    train(model, optimizer, 1, torch.tensor([0.5, 1.0]))
+    seen = watch.verdict()
+    assert (seen["kind"], seen["step"], seen["op"]) == ("gradient", 31, "acos")
+    assert hot.classes_of(optimizer) in ((Point, nn.Parameter), (nn.Parameter, Point))
+
+
+class Rows(nn.Module):
+    """The other weight's gradient stays finite."""
+
+    def __init__(self):
+        super().__init__()
+        self.points = Point(torch.ones(2))
+        self.scale = nn.Parameter(torch.ones(()))
+
+    def forward(self, x):
+        return self.scale * torch.acos((self.points.detach() * 0 + self.points) * x / self.points.detach())

@@ -403,3 +403,26 @@ def test_an_inner_loop_that_asks_for_gradients(watch):
     seen = watch.verdict()
     assert (seen["kind"], seen["op"], seen["step"]) == ("loss", "div", BAD)
     assert line_of(seen) == "return (slope / scale).sum()"
+
+
+def aspects(out, boxes):
+    """Of YOLO's loss of boxes: what is kept out of the graph holds the same NaN as what is in it."""
+    v = (torch.atan(boxes[:, 0] / boxes[:, 1]) - torch.atan(out[:, 0] / (1 + out[:, 1]))) ** 2
+    with torch.no_grad():
+        alpha = v / (1 + v)
+    return (v * alpha).mean()
+
+
+def test_a_loss_in_an_expression_with_a_factor_of_its_own(watch):
+    model = model_of_ones()
+    optimizer = torch.optim.SGD(model.parameters(), lr=0.0)
+    for turn in range(1, BAD + 2):
+        boxes = torch.ones(4, 2)
+        boxes[2] *= turn != BAD
+        part = aspects(model(torch.ones(4, 2)), boxes)
+        optimizer.zero_grad()
+        (part * 0.5 + 1.0).backward()
+        optimizer.step()
+    seen = watch.verdict()
+    assert (seen["kind"], seen["op"], seen["step"], "factor" in seen) == ("loss", "div", BAD, False)
+    assert "boxes[:, 0] / boxes[:, 1]" in line_of(seen)

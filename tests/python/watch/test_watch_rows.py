@@ -10,6 +10,7 @@ torch = pytest.importorskip("torch")
 
 from torch import nn  # noqa: E402
 from torch.utils.data import DataLoader, TensorDataset  # noqa: E402
+from trapline._watch import rows  # noqa: E402
 
 
 @pytest.fixture
@@ -117,3 +118,25 @@ def test_the_record_of_the_one_call_that_a_loss_was_made_of(watch, inside):
     assert seen["step"] == 4 and seen["op"] == "exp"
     assert (seen["sample"]["dataset_index"], seen["sample"]["by"]) == (7, "loop")
     assert seen["sample"]["dataset"]["name"] == "texts"
+
+
+def test_the_few_rows_that_have_no_score(watch):
+    pad = torch.zeros(12, 5, dtype=torch.bool)
+    pad[:, 4] = True
+    pad[[6, 7]] = True
+    model = nn.MultiheadAttention(6, 2, batch_first=True)
+    optimizer = torch.optim.SGD(model.parameters(), lr=1e-3)
+    for x, mask in DataLoader(TensorDataset(torch.rand(12, 5, 6), pad), batch_size=4):
+        optimizer.zero_grad()
+        model(x, x, x, key_padding_mask=mask)[0].sum().backward()
+        optimizer.step()
+    seen = watch.verdict()
+    assert (seen["kind"], seen["op"], seen["step"]) == ("output", "_softmax", 2)
+    assert seen["sample"]["dataset_index"] == 6  # it stands out in the data
+
+
+def test_the_few_rows_of_the_models_own_numbers(watch):
+    bad = torch.tensor([[False, False], [True, False], [False, False], [False, True]])
+    data = (1 + torch.arange(36.0) % 5).reshape(12, 3)
+    found = [rows.sample_of(bad) for _ in DataLoader(TensorDataset(data), batch_size=4)]
+    assert [one["sample"]["one_of"] for one in found] == [[1, 3], [5, 7], [9, 11]]
