@@ -157,7 +157,8 @@ bool has_unseen_gradients(const WatchFact& watch) {
          !watch.inf_before;
 }
 
-std::string watch_text(const WatchFact& watch) {
+// The text of it all, without whose step it is.
+std::string plain_text(const WatchFact& watch) {
   const std::string which =
       fmt::format("{} {}", watch.later ? "a later" : "the first", watch.nan ? "NaN" : "Inf");
   if (!watch.looked && watch.first.kind == "loss" && watch.first.op.empty()) {
@@ -224,6 +225,16 @@ std::string watch_text(const WatchFact& watch) {
     text += fmt::format(", at [{}] of what it made ({} of {})", fmt::join(watch.part, ", "), watch.part_bad,
                         watch.part_total);
   return text;
+}
+
+std::string watch_text(const WatchFact& watch) {
+  std::string text = plain_text(watch);
+  const WatchSeen& first = watch.first;
+  const std::string step = fmt::format("{} {}", first.unit, first.step);
+  const std::size_t at = text.find(step);
+  if (first.optimizers < 2 || at == std::string::npos) return text;
+  return text.insert(at + step.size(), first.uneven ? " of the optimizer that steps most"
+                                                    : fmt::format(" of the {} optimizers", first.optimizers));
 }
 
 bool tells_place(const WatchFact& watch) {

@@ -28,10 +28,13 @@ struct WatchSeen {
   bool since_made = false;         // and has held such numbers since it was made, in `bad` of `total` places
   std::vector<std::int64_t> at{};  // the first of them
   std::int64_t bad = 0, total = 0;
-  std::string text{};       // what it was made of: "property_table()"
-  bool leads = false;       // of a loss: another function than the one that has it, or an earlier one
-  bool given = false;       // of a gradient: the program has handed it to `backward`
-  bool by_hand = false;     // or written it itself, and called no `backward`
+  std::string text{};    // what it was made of: "property_table()"
+  bool leads = false;    // of a loss: another function than the one that has it, or an earlier one
+  bool given = false;    // of a gradient: the program has handed it to `backward`
+  bool by_hand = false;  // or written it itself, and called no `backward`
+  std::int64_t optimizers =
+      0;                    // that have stepped, where they are several; the step is that of the one ahead
+  bool uneven = false;      // one of them has stepped more often than another
   std::int64_t others = 0;  // weights that broke with it
   // Of weights that no optimizer has broken: what they were finite after, "step",
   // "backward", "loss" (of the step before), "forward" (before the module's own); "first": it was written

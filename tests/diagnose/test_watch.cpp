@@ -446,6 +446,19 @@ TEST(Watch, NoSampleWhereNumbersHaveGrown) {
             "lower the learning rate or clip gradients: the numbers grew from step to step");
 }
 
+TEST(Watch, WhoseStepItIs) {
+  json watch = kOutput;
+  watch["optimizers"] = 3;
+  const std::string step = "step " + std::to_string(watch["step"].get<int>()) + " ";
+  EXPECT_NE(
+      diagnose_watch({{"kind", "watch"}, {"watch", watch}})->summary.find(step + "of the 3 optimizers, in"),
+      std::string::npos);
+  watch["uneven"] = true;
+  EXPECT_NE(diagnose_watch({{"kind", "watch"}, {"watch", watch}})
+                ->summary.find(step + "of the optimizer that steps most, in"),
+            std::string::npos);
+}
+
 TEST(Watch, AnOperationOutsideOfWhereItIsDefined) {
   json watch = kOutput;
   watch["op"] = "div";

@@ -80,8 +80,15 @@ class Steps:
     def at(self, backwards: int) -> dict[str, Any]:
         """The step that is being made; without an optimizer the number of the backward pass."""
         if self.tallies or self.taken:
-            return {"step": self.coming(), "unit": "step"}
+            return {"step": self.coming(), "unit": "step", **self._several()}
         return {"step": backwards, "unit": "backward pass"}
+
+    def _several(self) -> dict[str, Any]:
+        """`optimizers`: how many have stepped; `uneven`: one of them more often than another."""
+        counts = [tally.count for tally in self.tallies.values() if tally.count]
+        if len(counts) < 2:
+            return {}
+        return {"optimizers": len(counts), **({"uneven": True} if max(counts) - min(counts) > 1 else {})}
 
     def coming(self) -> int:
         """The number of the step that is being made: by the optimizer that has not stepped for longest."""

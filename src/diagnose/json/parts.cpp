@@ -63,6 +63,8 @@ std::optional<WatchSeen> read_seen(const json* object) {
   seen.bad = integer(*object, "bad").value_or(0);
   seen.total = integer(*object, "total").value_or(0);
   seen.at = integers(*object, "at");
+  seen.optimizers = integer(*object, "optimizers").value_or(0);
+  seen.uneven = boolean(*object, "uneven").value_or(false);
   seen.others = integer(*object, "others").value_or(0);
   if (seen.kind == "weights") seen.written = text(*object, "written");
   if (seen.unit.empty()) seen.unit = "step";
