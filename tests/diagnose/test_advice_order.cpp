@@ -274,5 +274,34 @@ TEST(AdviceOrder, AFewPlacesOfAMapAreMendedFirst) {
   EXPECT_FALSE(diagnose(facts).fix.front().starts_with("if 2 is not a class")) << all(diagnose(facts));
 }
 
+TEST(AdviceOrder, AWindowThatSlidesBeginsAtZero) {
+  json facts = facts_of("embedding.indices", 48, 48,
+                        {{"table", "position"}, {"counts_from", 1}, {"scan", {{"min", 1}, {"max", 48}}}});
+  facts["tensor"]["shape"] = {48};
+  EXPECT_NE(diagnose(facts).summary.find("are counted from 1"), std::string::npos) << all(diagnose(facts));
+  facts["no_grad"] = true;
+  EXPECT_NE(diagnose(facts).summary.find("positions begin at 1"), std::string::npos) << all(diagnose(facts));
+  EXPECT_TRUE(says(diagnose(facts), "from 0 again in each window")) << all(diagnose(facts));
+}
+
+// Two columns that share their bins on purpose.
+TEST(AdviceOrder, WhatEdgesCutHasNoOffset) {
+  json facts = facts_of("embedding.indices", 12, 12, {{"scan", {{"total", 40}, {"min", 2}, {"max", 12}}}});
+  facts["tensor"]["shape"] = {20, 2};
+  facts["sample"] = {{"dataset_index", 87}, {"batch", 4}, {"row", 19}, {"by", "function"}};
+  EXPECT_TRUE(says(diagnose(facts), "share a table")) << all(diagnose(facts));
+  facts["computed"] = {
+      {"name", "bins"}, {"text", "torch.bucketize(tm, edges)"}, {"line", 52}, {"by", "bucketize"}};
+  EXPECT_FALSE(says(diagnose(facts), "share a table")) << all(diagnose(facts));
+}
+
+TEST(AdviceOrder, ScoresOfAHundredAreDivided) {
+  json facts = facts_of("binary_cross_entropy.target", 71, 1, {{"scan", {{"total", 40}, {"bad", 40}}}});
+  facts["scan"].update({{"is_float", true}, {"value", 71.0}, {"min", 24.0}, {"max", 100.0}, {"hi", 1}});
+  facts["values"] = json::array({{{"value", 71.0}, {"count", 3}}, {{"value", 100.0}, {"count", 2}}});
+  EXPECT_EQ(diagnose(facts).fix.front(), "if they are percent, or scores up to 100: target / 100")
+      << all(diagnose(facts));
+}
+
 }  // namespace
 }  // namespace trapline::diagnose

@@ -204,7 +204,8 @@ void fix_table(ViolationWriter& w, bool special) {
     w.fix(fmt::format("{}{}: {}", look_at_computation(w), of_batch, w.outside()));
     const bool offsets =
         std::ranges::any_of(parts, [](const auto& part) { return part.first.index.size() == 1; });
-    if (w.facts.tensor.shape.size() > 1 && (parts.empty() || offsets)) {
+    const bool cut = w.facts.computed && !w.facts.computed->by.empty();  // by edges: nothing is added
+    if (w.facts.tensor.shape.size() > 1 && !cut && (parts.empty() || offsets)) {
       w.fix(
           "where columns share a table, the offset of a column is the sum of the sizes before it, and 0 for "
           "the first: torch.cat([sizes.new_zeros(1), sizes.cumsum(0)[:-1]])");

@@ -186,7 +186,10 @@ void write_position(ViolationWriter& w) {
   std::string why = fmt::format("the sequence of {} positions is too long", length);
   if (values) why = fmt::format("positions go to {}", last + offset - 1);
   const bool from_one = count_from_one(w, offset);
-  if (from_one) why = fmt::format("the {} positions are counted from 1", w.hi());
+  // A model that is used may be given the last tokens of a text that has grown.
+  const bool slides = from_one && w.facts.no_grad;
+  if (from_one)
+    why = fmt::format("the {} positions {}", w.hi(), slides ? "begin at 1" : "are counted from 1");
   if (w.facts.kept)
     why = fmt::format("it is counted wrongly, as `{}` holds {} tokens before it at most", w.facts.kept->name,
                       w.facts.kept->tokens);
@@ -194,6 +197,11 @@ void write_position(ViolationWriter& w) {
       "{}, but {} has {} rows{}: {}", w.opening(), name, w.facts.position ? w.facts.position->rows : w.hi(),
       offset > 0 ? fmt::format(", the first {} of them for other uses", offset) : std::string(), why);
   if (w.facts.kept) return fix_counted(w);
+  if (slides)
+    return w.fix(fmt::format(
+        "number them from 0 where {} {} made: where these are the last {} tokens of a longer text, "
+        "from 0 again in each window",
+        w.facts.variable ? w.users() : "the positions", w.facts.variable ? "is" : "are", w.hi()));
   if (from_one)
     return w.fix(
         fmt::format("number them from 0 where {} {} made; where number 0 is kept for padding, give {} "

@@ -144,8 +144,11 @@ void fix_whole_target(ViolationWriter& w, double min, double max) {
         none_here(w)));
   } else if (min >= 0 && max <= kMaxClasses && !few_are_bad(w)) {
     w.finding().summary += fmt::format("; they are whole numbers up to {}", to_text(*w.facts.scan.max));
+    constexpr double kPercent = 100, kGrades = 20;
+    if (max > kGrades && max <= kPercent) w.fix("if they are percent, or scores up to 100: target / 100");
     w.fix("if they are class labels: F.cross_entropy, with one output per class");
-    if (max > 2) w.fix("if they are counts or grades: a loss for numbers, F.mse_loss");
+    if (max > 2)
+      w.fix("if they are counts: a loss for numbers (F.mse_loss), of an output that no sigmoid has passed");
   } else {
     fix_record(w);
     if (min >= 0 && max <= kMaxClasses) {

@@ -113,3 +113,23 @@ def test_many_are_no_records_own_fault():
     codes[4] = 31
     assert ask([31, 30, 29, 2], 7) is None
     assert ask([31, *codes[5:11]], 7)["dataset_index"] == 4
+
+
+def test_what_a_model_has_made_is_no_data():
+    scores = torch.ones(40, 2, requires_grad=True) * 1.0
+    with torch.no_grad():
+        scores[7, 1] = float("nan")
+    made = torch.ones(40, 2)
+    violation = make_violation(
+        "multinomial.self",
+        torch.tensor([[1.0, float("nan")]]),
+        0,
+        1,
+        {},
+        frames=[],
+        bad=torch.tensor([[False, True]]),
+    )
+    ask_for = (violation["tensor"], {**violation["scan"], "value": float("nan")})
+    assert made.shape == scores.shape and only.sample_facts(*ask_for) is None
+    data = scores.detach().clone()
+    assert only.sample_facts(*ask_for)["dataset"]["name"] == "data" and len(data) == 40

@@ -115,8 +115,8 @@ def in_reach() -> Iterator[tuple[str, Any]]:
     seen: set[int] = set()
     count = 0
     for path, value in _reached():
-        if id(value) in seen or not columns.is_data(value):
-            continue
+        if id(value) in seen or not columns.is_data(value) or getattr(value, "grad_fn", None) is not None:
+            continue  # what a model has made is no data
         seen.add(id(value))
         if _LEAST < len(value) <= _MOST:
             count += 1
