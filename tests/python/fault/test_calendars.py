@@ -47,6 +47,11 @@ def test_what_begins_at_0_or_is_another_number(reads, text):
     assert calendars.calendar_facts(OF_WEEK) is None
 
 
+def test_the_same_numbers_as_an_array(reads):
+    reads("day.dt.month.astype(int).values")
+    assert calendars.calendar_facts({"value": 12, "lo": 0, "hi": 12, "min": 1, "max": 12})["last"] == 12
+
+
 def test_several_places(reads):
     reads("day.isoweekday()", "day.isoweekday()")
     assert calendars.calendar_facts(OF_WEEK) is None

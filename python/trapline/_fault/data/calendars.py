@@ -19,12 +19,12 @@ _LAST = {
     "quarter": 4,
     "day": 31,
     "tm_mday": 31,
-    "days_in_month": 31,
     "dayofyear": 366,
     "day_of_year": 366,
     "tm_yday": 366,
     "weekofyear": 53,
 }
+_SAME = ("values", "to_numpy", "astype", "tolist")  # the same numbers
 
 
 def calendar_facts(scan: dict[str, Any]) -> Optional[dict[str, Any]]:
@@ -51,19 +51,29 @@ def _numbers(tree: ast.AST) -> Iterator[tuple[ast.expr, int]]:
     for name in ast.walk(tree):
         if not isinstance(name, ast.Attribute) or name.attr not in _LAST:
             continue
-        node: ast.expr = name
-        around = above.get(name)
-        if isinstance(around, ast.Call):
-            if around.func is not name:
-                continue  # handed to a function
-            node, around = around, above.get(around)
+        number = _called(name, above)
+        whole = number
+        while isinstance(above.get(whole), ast.Attribute) and above[whole].attr in _SAME:
+            whole = _called(above[whole], above)
+        around = above.get(whole)
         if isinstance(around, ast.BinOp):
             by = around.right.value if isinstance(around.right, ast.Constant) else None
-            divides = isinstance(around.op, ast.FloorDiv) and around.left is node
+            divides = isinstance(around.op, ast.FloorDiv) and around.left is whole
             if divides and type(by) is int and by > 1:
-                yield node, by
-        elif not isinstance(around, (ast.Compare, ast.Attribute)):
-            yield node, 1
+                yield number, by
+        elif not isinstance(around, (ast.Compare, ast.Attribute)) and not _is_handed_on(whole, around):
+            yield number, 1
+
+
+def _called(node: Any, above: dict[Any, Any]) -> Any:
+    """`day.isoweekday` and its call."""
+    around = above.get(node)
+    return around if isinstance(around, ast.Call) and around.func is node else node
+
+
+def _is_handed_on(node: Any, around: Any) -> bool:
+    """To a function, which may do anything with it."""
+    return isinstance(around, ast.Call) and around.func is not node
 
 
 def _name(node: Any) -> str:

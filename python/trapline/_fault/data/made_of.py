@@ -10,7 +10,7 @@ from collections.abc import Iterator
 from types import FrameType
 from typing import Any, Optional
 
-from trapline._fault.data import columns, picked, records, values
+from trapline._fault.data import columns, only, picked, records, values
 from trapline._fault.program import computed, holders, names, scope
 
 _LEAST = 8  # rows: as many of two things by chance
@@ -46,7 +46,7 @@ def _of(held: Any, at: int, row: int) -> Optional[Sample]:
     name = names.Names().of(lambda value: value is held)
     if not name:
         return None
-    path = name if type(held) in (list, tuple) else f"{name}.iloc"
+    path = f"{name}.iloc" if type(held).__name__ in only.FRAMES else name
     return {**records.sample(path, held, len(held), at, row, likely=True), "by": "made"}
 
 

@@ -24,7 +24,7 @@ _READ = 1 << 10  # records that are read one by one
 _MAX_HELD = 256
 _MOST_BAD = 0.125  # of the elements: else it is no record's own fault
 _VALID = 0.9  # of the other numbers of the column
-_FRAMES = ("DataFrame", "Series")
+FRAMES = ("DataFrame", "Series")
 Sample = dict[str, Any]
 
 
@@ -52,7 +52,7 @@ def sample_facts(tensor: Any, scan: dict[str, Any]) -> Optional[Sample]:
     if not found:
         return None
     length, name, held, row = min(found, key=lambda one: one[0])  # the part that was worked on
-    path = f"{name}.iloc" if type(held).__name__ in _FRAMES else name
+    path = f"{name}.iloc" if type(held).__name__ in FRAMES else name
     return {**records.sample(path, held, length, row, None, likely=True), "by": "record"}
 
 
@@ -77,7 +77,7 @@ def _is_one_sequence(held: Any, tensor: Any) -> bool:
 
 def _is_one_input(held: Any) -> bool:
     """A short list of numbers, what a model is given at once: features, and no records."""
-    if len(held) >= _MIN_ROWS or type(held).__name__ in _FRAMES:
+    if len(held) >= _MIN_ROWS or type(held).__name__ in FRAMES:
         return False
     return columns.is_of_numbers(held)
 
