@@ -6,7 +6,7 @@ import math
 from collections.abc import Iterable, Iterator
 from typing import Any
 
-from trapline._fault.data import at_work, batches, hand, only, order, rows_of, samples
+from trapline._fault.data import at_work, batches, cut, hand, only, order, rows_of, samples
 from trapline._fault.data.match import Match
 from trapline._fault.data.unusual import stands_out
 from trapline._fault.data.values import unravel
@@ -64,7 +64,14 @@ def sample_of(
     if at and any(count in part.shape[1:] for part in parts):  # as many features as samples
         return {}
     like = next((part for part in parts if len(part) == sizes[at]), None)
-    if grouped and like is None and sizes[0] % count == 0 and not _is_of_weights(bad):
+    # Rows that the program has cut itself say nothing of another number of rows.
+    if (
+        type(batch.loader) is not cut.Source
+        and grouped
+        and like is None
+        and sizes[0] % count == 0
+        and not _is_of_weights(bad)
+    ):
         # Tokens or heads of a sample, one after the other.
         rows = rows.reshape(count, -1).any(1)
         like = next((part for part in parts if len(part) == count), None)

@@ -81,6 +81,7 @@ def _others(located: samples.Located, told: dict[str, Any]) -> dict[str, Any]:
 def _arrays(data: Any) -> list[Any]:
     """Of a row for each sample, which the data set itself holds."""
     held = list(scope.members(data).values())
+    held += [one for many in held if type(many) is dict and len(many) < _FEW for one in many.values()]
     held += [one for many in held if type(many) in (list, tuple) and len(many) < _FEW for one in many]
     found = [holders.as_tensor(one, MAX_ELEMENTS) for one in held if holders.is_array(one)]
     return [one for one in found if one is not None and one.dim() and one.dtype.is_floating_point]

@@ -155,6 +155,25 @@ def test_of_an_array_that_the_data_set_holds(watch_with_batches):
     assert watch_with_batches.verdict()["rows"] == {"bad": 2, "total": 40, "first": [5, 7]}
 
 
+def test_of_an_array_in_a_mapping_of_the_data_set(watch_with_batches):
+    class Mapped(Rows):
+        def __init__(self):
+            super().__init__(torch.from_numpy, as_numpy=True)
+            self.x, self.rows = {"inputs": self.rows}, None
+
+        def __len__(self):
+            return 40
+
+        def __getitem__(self, at):
+            return torch.from_numpy(self.x["inputs"][at]), torch.ones(1)
+
+    data = Mapped()
+    data.x["inputs"][:, 1] = np.nan
+    train(DataLoader(data, batch_size=4))
+    told = watch_with_batches.verdict()["rows"]
+    assert (told["bad"], told["total"], told["place"]) == (40, 40, [1])
+
+
 def test_rows_that_are_made_of_the_array_are_not_counted(watch_with_batches):
     data = Rows(lambda row: row * 2)
     data.rows[5, 0] = data.rows[7, 1] = float("nan")
