@@ -202,9 +202,9 @@ def of_loss(calls: list[Call], loss: Any, known: weights.Known, own: list[Call])
         by |= arisen.line()
     if given and not by:
         return given
-    if "op" not in by or "factor" in by:
+    if "op" not in by or ("factor" in by and "computed" not in by):
         again = replayed.of_loss(loss, calls, by_line=True)
-        # A factor may be made of what the loss is made of, too.
+        # A factor that no variable holds may be made of what the loss is made of, too.
         by = again if again and ("op" not in by or again.get("finite_before")) else by
     return {"kind": "loss", "looked": looked, **seen, **_record_of(own), **by}
 

@@ -147,7 +147,8 @@ def test_another_infinity_is_not_the_factor(watch):
         optimizer.step()
     assert best == float("inf")
     seen = watch.verdict()
-    assert (seen["factor"], "computed" in seen) == (True, False)
+    assert (seen["op"], seen["finite_before"], "computed" in seen) == ("reciprocal", True, False)
+    assert "1 / torch.tensor" in seen["origin"]["code"]
 
 
 def test_a_mask_that_is_finite_is_no_factor(watch):
