@@ -281,13 +281,13 @@ def look_into(
             sample["by"] = "padding"
         elif "rounded" in (facts.get("variable") or {}):
             sample["by"] = "rounded"
-    if scan.get("value") == -1 and not content.is_floating_point():
-        add("codes", codes.codes_facts)
     if operator.startswith("nll_loss") and scan.get("value") == 255 and values.is_of_two_colours(content):
         facts["two_colours"] = True
     value = scan.get("value")
     if not content.is_floating_point() and type(value) is int and (value < 0 or value == 255):
         add("written", lambda: marks.only_writer(value))
+        if value == -1 and "written" not in facts:  # else it may be the one or the other
+            add("codes", codes.codes_facts)
     if operator.startswith("multinomial") and values.sum_to_one(content):
         facts["sums_to_one"] = True
     if operator.startswith("nll_loss") and texts.speak_of("category_id"):

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import pytest
-from trapline._fault.program import codes
+from conftest import label_violation
+from trapline._fault.program import codes, marks
 
 pandas = pytest.importorskip("pandas")
 
@@ -50,3 +51,14 @@ def test_of_bins() -> None:
     found = codes.codes_facts()
     assert found is not None and list(numbers) == [-1, 0]
     assert found["of"] == "edges"
+
+
+@pytest.mark.parametrize("writer", [None, {"text": "df.fillna(-1)", "file": "a.py", "line": 4, "of": "fill"}])
+def test_beside_another_place_that_writes_it(facts_of, monkeypatch, writer) -> None:
+    """A merge that found nothing, and codes that have -1 for what is missing: it may be either."""
+    torch = pytest.importorskip("torch")
+    monkeypatch.setattr(marks, "only_writer", lambda number: writer)
+    table = pandas.DataFrame({"city": ["Ulm", None]})
+    numbers = table["city"].astype("category").cat.codes
+    facts = facts_of(label_violation(torch.zeros(2, 3), torch.tensor(numbers.to_numpy(), dtype=torch.long)))
+    assert (facts.get("written"), "codes" in facts) == (writer, writer is None)
