@@ -303,5 +303,15 @@ TEST(AdviceOrder, ScoresOfAHundredAreDivided) {
       << all(diagnose(facts));
 }
 
+// Two of 600 are 0: a batch of 32 without one is no part of its own.
+TEST(AdviceOrder, ABatchMayLackWhatIsRare) {
+  json facts = facts_of("nll_loss_forward.target", 4, 4,
+                        {{"scan", {{"total", 32}, {"bad", 8}, {"min", 1}, {"max", 4}}}});
+  facts["seen"] = {{"min", 0}, {"max", 4}, {"count", 600}, {"source", "calls"}};
+  EXPECT_NE(diagnose(facts).summary.find("elsewhere 0 occurs"), std::string::npos) << all(diagnose(facts));
+  facts["seen"]["source"] = "dataset";
+  EXPECT_EQ(diagnose(facts).summary.find("elsewhere 0 occurs"), std::string::npos) << all(diagnose(facts));
+}
+
 }  // namespace
 }  // namespace trapline::diagnose

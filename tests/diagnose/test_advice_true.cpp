@@ -283,8 +283,7 @@ TEST(AdviceTrue, AnIndexThatASearchMadeOfNaNMarksNothing) {
   facts["sample"] = {{"dataset_index", 417}, {"by", "nan"}};
   const Finding found = diagnose(facts);
   EXPECT_TRUE(found.summary.ends_with("; that sample has NaN or Inf")) << found.summary;
-  EXPECT_TRUE(says(found, "mend it, or leave it out, before the index is computed of it"))
-      << all(found);
+  EXPECT_TRUE(says(found, "mend it, or leave it out, before the index is computed of it")) << all(found);
   EXPECT_FALSE(says(found, "padding")) << all(found);
 }
 
@@ -350,12 +349,12 @@ TEST(AdviceTrue, ASizeThatIsAProductIsNotEnlarged) {
   const Finding found = diagnose(facts);
   EXPECT_EQ(found.cause, Cause::kLabelOutOfRange);
   EXPECT_FALSE(says(found, "7202")) << all(found);
-  EXPECT_TRUE(says(found, "the size is a product, `N_LABELS=(N_SQUARES + N_HAND) * N_SQUARES` (d.py:13)"))
+  EXPECT_TRUE(says(found, "the size is put together, `N_LABELS=(N_SQUARES + N_HAND) * N_SQUARES` (d.py:13)"))
       << all(found);
   json ids = facts_of("embedding.indices", 130, 128, {{"scan", {{"bad", 47}, {"total", 800}, {"max", 132}}}});
   ids["layer"] = {{"name", "table"}, {"type", "Embedding"}, {"attribute", "num_embeddings"}, {"value", 128}};
   ids["made"] = json::array({{{"text", "TREES * LEAVES"}, {"file", "/a/d.py"}, {"line", 13}}});
-  EXPECT_TRUE(says(diagnose(ids), "the size is a product, `TREES * LEAVES`")) << all(diagnose(ids));
+  EXPECT_TRUE(says(diagnose(ids), "the size is put together, `TREES * LEAVES`")) << all(diagnose(ids));
   EXPECT_FALSE(says(diagnose(ids), "more than 128 ids")) << all(diagnose(ids));
 }
 

@@ -73,11 +73,11 @@ bool ViolationWriter::write_product() {
   const MadeAt* size = product();
   if (size == nullptr) return false;
   fix(fmt::format("{}: {}", look_at_computation("the " + nouns()), outside()));
-  fix(
-      fmt::format("the size is a product, `{}` ({}): where such a number is put together of parts, see first "
-                  "that each part "
-                  "stays below its own size, and that what one is multiplied with is the size of the others",
-                  size->text, file_and_line(size->file, size->line)));
+  fix(fmt::format(
+      "the size is put together, `{}` ({}): where such a number is put together of parts, see first "
+      "that each part "
+      "stays below its own size, and that what one is multiplied with is the size of the others",
+      size->text, file_and_line(size->file, size->line)));
   fix("where it is a plain count, a factor of that product is too small");
   return true;
 }
