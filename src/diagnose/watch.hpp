@@ -32,8 +32,8 @@ struct WatchSeen {
   bool leads = false;    // of a loss: another function than the one that has it, or an earlier one
   bool given = false;    // of a gradient: the program has handed it to `backward`
   bool by_hand = false;  // or written it itself, and called no `backward`
-  std::int64_t optimizers =
-      0;                    // that have stepped, where they are several; the step is that of the one ahead
+  // How many have stepped, where they are several: the step is that of the one ahead.
+  std::int64_t optimizers = 0;
   bool uneven = false;      // one of them has stepped more often than another
   std::int64_t others = 0;  // weights that broke with it
   // Of weights that no optimizer has broken: what they were finite after, "step",

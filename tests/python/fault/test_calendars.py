@@ -40,7 +40,7 @@ def test_groups_of_months(reads):
 
 
 @pytest.mark.parametrize(
-    "text", ["day.isoweekday() - 1", "day.isoweekday() % 7", "day.weekday()", "f(day.month)"]
+    "text", ["day.isoweekday() - 1", "day.isoweekday() % 7", "day.weekday()", "f(day.isoweekday())"]
 )
 def test_what_begins_at_0_or_is_another_number(reads, text):
     reads(text)

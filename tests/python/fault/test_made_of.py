@@ -1,5 +1,6 @@
 """The record at the same place of what the program's text made a tensor of."""
 
+import numpy as np
 import pytest
 import torch
 from conftest import make_violation
@@ -56,3 +57,8 @@ def test_numbers_are_no_records():
     numbers = [row["at"] for row in RECORDS]
     place = torch.tensor(numbers)
     assert ask(place) is None
+    array = np.array(numbers) + 1
+    assert ask(torch.from_numpy(array), 6) is None
+    both_columns = np.stack([array, array], 1)
+    chosen = torch.from_numpy(both_columns[:, 0].copy())
+    assert ask(chosen, 6)["dataset"]["name"] == "both_columns"

@@ -16,7 +16,6 @@ from trapline._fault.program import computed, holders, names, scope
 _LEAST = 8  # rows: as many of two things by chance
 _DEPTH = 3  # statements
 _MOST_BAD = 0.25  # of the rows: else it is no record's own fault
-_ATOMS = (int, float, bool, str, bytes, complex, type(None))
 Sample = dict[str, Any]
 
 
@@ -74,7 +73,9 @@ def _of_variable(frame: FrameType, name: str, line: int, count: int, depth: int)
 
 
 def _is_table(held: Any) -> bool:
-    """Of records: no list of numbers, which is no more than what the tensor is."""
+    """Of records: no list or array of numbers, which is no more than what the tensor is."""
     if not columns.is_data(held) or not len(held) or scope.is_tensor(held):
         return False
-    return type(held) not in (list, tuple) or not isinstance(held[0], _ATOMS)
+    if type(held) in (list, tuple):
+        return not isinstance(held[0], records.ATOMS)
+    return type(held).__name__ in only.FRAMES or held.ndim > 1

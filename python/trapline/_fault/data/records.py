@@ -33,7 +33,7 @@ _OF_DATA = (
     "_embedding",
     "binary_cross_entropy",
 )
-_ATOMS = (int, float, bool, str, bytes, complex, type(None))
+ATOMS = (int, float, bool, str, bytes, complex, type(None))
 
 _Held = tuple[str, Any]
 Sample = dict[str, Any]
@@ -146,7 +146,7 @@ def _record(tensor: Any, first: int, writes: bool) -> Optional[Sample]:
     """One record for each row, in a list that is in reach; the row's record is met in a larger one."""
     place = values.unravel(first, tensor.shape)
     value = tensor[tuple(place)].item()
-    lists = [(name, kept) for name, kept in _lists() if not isinstance(kept[0], _ATOMS)]
+    lists = [(name, kept) for name, kept in _lists() if not isinstance(kept[0], ATOMS)]
     for _, batch in lists:
         count = len(batch)
         if tensor.numel() % count:
@@ -198,11 +198,11 @@ def _lists() -> list[_Held]:
 
     for name, value in names.variables():
         add(name, value)
-        if issubclass(type(value), _ATOMS) or type(value) in (list, tuple, deque):
+        if issubclass(type(value), ATOMS) or type(value) in (list, tuple, deque):
             continue
         for step, part in names.parts(value):
             add(name + step, part)
-            if not issubclass(type(part), _ATOMS) and type(part) not in (list, tuple, dict, deque):
+            if not issubclass(type(part), ATOMS) and type(part) not in (list, tuple, dict, deque):
                 for further, inner in names.parts(part):
                     add(name + step + further, inner)
     return found
