@@ -58,7 +58,8 @@ def test_numbers_are_no_records():
     place = torch.tensor(numbers)
     assert ask(place) is None
     array = np.array(numbers) + 1
-    assert ask(torch.from_numpy(array), 6) is None
+    cast = torch.from_numpy(array)
+    assert ask(cast, 6) is None
     both_columns = np.stack([array, array], 1)
     chosen = torch.from_numpy(both_columns[:, 0].copy())
     assert ask(chosen, 6)["dataset"]["name"] == "both_columns"
