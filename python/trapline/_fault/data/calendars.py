@@ -47,8 +47,8 @@ def calendar_facts(scan: dict[str, Any]) -> Optional[dict[str, Any]]:
 
 def _numbers(tree: ast.AST) -> Iterator[tuple[ast.expr, int]]:
     """Where the program reads one, and takes nothing off it; and what it divides it by, or 1."""
-    above = {child: node for node in ast.walk(tree) for child in ast.iter_child_nodes(node)}
-    for name in ast.walk(tree):
+    above = {child: node for node in texts.nodes_of(tree) for child in ast.iter_child_nodes(node)}
+    for name in texts.nodes_of(tree):
         if not isinstance(name, ast.Attribute) or name.attr not in _LAST:
             continue
         number = _called(name, above)

@@ -107,7 +107,7 @@ def _only_call(op: str) -> dict[str, Any]:
     found = [
         (file, node)
         for file, tree in (texts.user_trees() if op in _RARE else ())
-        for node in ast.walk(tree)
+        for node in texts.nodes_of(tree)
         if isinstance(node, ast.Call) and computed.called(node) == op
     ]
     if len(found) != 1:

@@ -330,7 +330,7 @@ def origin_of(code: CodeType, line: int) -> Facts:
 
 def operations(tree: Any) -> Iterator[tuple[Any, str]]:
     """Divisions, powers and calls, with their names as graphs have them."""
-    for node in ast.walk(tree) if tree is not None else ():
+    for node in texts.nodes_of(tree) if tree is not None else ():
         if isinstance(node, (ast.BinOp, ast.AugAssign)):
             if isinstance(node.op, (ast.Div, ast.Pow)):
                 yield node, "div" if isinstance(node.op, ast.Div) else "pow"
@@ -347,7 +347,7 @@ def _running(frame: FrameType) -> Optional[ast.expr]:
     at = scope.line_of(frame) - calls.first_line(frame.f_code) + 1
     held = [
         node
-        for node in ast.walk(tree)
+        for node in texts.nodes_of(tree)
         if isinstance(node, (ast.Assign, ast.AugAssign, ast.AnnAssign, ast.Expr, ast.Return))
         and node.value is not None
         and node.lineno <= at <= (node.end_lineno or 0)
@@ -462,7 +462,7 @@ def inside(function: Any, depth: int = _NESTED) -> Iterator[CodeType]:
     yield code
     tree = calls.tree_of(code) if depth else None
     closure = dict(zip(code.co_freevars, function.__closure__ or ()))
-    for node in ast.walk(tree) if tree is not None else ():
+    for node in texts.nodes_of(tree) if tree is not None else ():
         if isinstance(node, ast.Call) and isinstance(node.func, ast.Name):
             cell = closure.get(node.func.id)
             value = _content(cell) if cell is not None else function.__globals__.get(node.func.id)

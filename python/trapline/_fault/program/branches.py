@@ -7,7 +7,7 @@ import operator
 from types import FrameType
 from typing import Any, Optional
 
-from trapline._fault.program import calls
+from trapline._fault.program import calls, texts
 from trapline._fault.program.operands import ARITHMETIC, COMPARISONS
 
 _PLAIN = (int, float, bool, str, type(None))
@@ -18,7 +18,7 @@ def ran(frame: FrameType, tree: ast.AST, statement: ast.AST, line: int) -> Optio
     """True where no branch around the statement can have gone past it, None where one may have, and False
     where one has. `line` counts as those of the tree; what runs there is in its own branches."""
     known: Optional[bool] = True
-    for branch in ast.walk(tree):
+    for branch in texts.nodes_of(tree):
         if not isinstance(branch, ast.If) or branch.lineno <= line <= (branch.end_lineno or 0):
             continue
         inside = [_has(part, statement) for part in (branch.body, branch.orelse)]
@@ -39,11 +39,11 @@ def _answer(frame: FrameType, tree: ast.AST, branch: ast.If, line: int) -> Optio
     """What the question of an `if` above the line gives, where its variables still are what they were."""
     names = {node.id for node in ast.walk(branch.test) if isinstance(node, ast.Name)}
     # A loop around the line alone has come back to what is below it.
-    loops = [node for node in ast.walk(tree) if isinstance(node, (ast.For, ast.AsyncFor, ast.While))]
+    loops = [node for node in texts.nodes_of(tree) if isinstance(node, (ast.For, ast.AsyncFor, ast.While))]
     last = max(
         (_end(loop) for loop in loops if branch.lineno < loop.lineno <= line <= _end(loop)), default=line
     )
-    for node in ast.walk(tree):
+    for node in texts.nodes_of(tree):
         written = isinstance(node, ast.Name) and isinstance(node.ctx, (ast.Store, ast.Del))
         if written and node.id in names and branch.lineno <= node.lineno <= last:  # type: ignore[attr-defined]
             return None

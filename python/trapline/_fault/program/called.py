@@ -7,7 +7,7 @@ from collections.abc import Iterable
 from types import FrameType
 from typing import Any
 
-from trapline._fault.program import arisen, branches, calls, holders, scope
+from trapline._fault.program import arisen, branches, calls, holders, scope, texts
 
 
 def line_of(modules: Iterable[Any]) -> dict[str, Any]:
@@ -27,7 +27,7 @@ def _lines(frame: FrameType, wanted: set[int]) -> set[int]:
     line = scope.line_of(frame) - first
     return {
         node.lineno + first
-        for node in (ast.walk(tree) if tree is not None else ())
+        for node in (texts.nodes_of(tree) if tree is not None else ())
         if isinstance(node, ast.Call)
         and node.lineno <= line
         and id(calls.resolve(node.func, frame)) in wanted

@@ -9,12 +9,14 @@ from __future__ import annotations
 import ast
 import textwrap
 from collections.abc import Iterator
+from functools import lru_cache
 from types import CodeType, FrameType
 from typing import Any
 
-from trapline._fault.program import holders, owners, source
+from trapline._fault.program import holders, owners, source, texts
 
 _MAX_LINES = 3000
+_MAX_TREES = 256
 _MAX_CLOSING = 4  # lines behind the last one that has code
 MISSING = object()
 
@@ -39,7 +41,19 @@ def model_inputs(frame: FrameType) -> Iterator[tuple[str, str, Any]]:
 
 
 def tree_of(code: CodeType) -> Any:
-    """The source of a function or module, parsed; its lines count from first_line()."""
+    """The source of a function or module, parsed; its lines count from first_line(). Nobody changes it: it is
+    everybody's."""
+    return _tree_of(code.co_filename, code)
+
+
+# Code is equal to code of another file that is written in the same way.
+@lru_cache(maxsize=_MAX_TREES)
+def _tree_of(_file: str, code: CodeType) -> Any:
+    return parsed(code)
+
+
+def parsed(code: CodeType) -> Any:
+    """The same for one that changes it."""
     lines = [number for _, _, number in code.co_lines() if number] if hasattr(code, "co_lines") else []
     first = first_line(code)
     last = max(lines, default=first)
@@ -61,7 +75,7 @@ def first_line(code: CodeType) -> int:
 
 
 def _in_order(tree: Any) -> list[Any]:
-    calls = [node for node in ast.walk(tree) if isinstance(node, ast.Call)]
+    calls = [node for node in texts.nodes_of(tree) if isinstance(node, ast.Call)]
     return sorted(calls, key=lambda node: (node.lineno, node.col_offset))
 
 
@@ -93,7 +107,7 @@ def resolve(node: Any, frame: FrameType) -> Any:
 
 def _assigned(tree: Any, calls: set[int]) -> set[str]:
     names: set[str] = set()
-    for node in ast.walk(tree):
+    for node in texts.nodes_of(tree):
         if not isinstance(node, (ast.Assign, ast.AugAssign, ast.AnnAssign, ast.NamedExpr)) or not node.value:
             continue
         if any(id(part) in calls for part in ast.walk(node.value)):

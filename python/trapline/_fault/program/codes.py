@@ -23,7 +23,7 @@ def codes_facts() -> Optional[dict[str, Any]]:
             continue
         seen.add(frame.f_code)
         tree = calls.tree_of(frame.f_code)
-        for node in ast.walk(tree) if tree is not None else ():
+        for node in texts.nodes_of(tree) if tree is not None else ():
             stands_for = _stands_for(node)
             if stands_for:
                 line = node.lineno + calls.first_line(frame.f_code) - 1  # type: ignore[attr-defined]

@@ -247,7 +247,7 @@ def selections(before: bool = False) -> Iterator[tuple[str, Any, Any]]:
     for frame in holders.user_frames():
         tree = calls.tree_of(frame.f_code)
         line = scope.line_of(frame) - calls.first_line(frame.f_code) + 1
-        for node in ast.walk(tree) if tree is not None else ():
+        for node in texts.nodes_of(tree) if tree is not None else ():
             runs = getattr(node, "lineno", line + 1) <= line <= (line if before else node.end_lineno or 0)
             if isinstance(node, ast.Subscript) and runs:
                 whole, by = _value(frame, node.value), _value(frame, node.slice)
@@ -284,7 +284,7 @@ def _target(frame: FrameType, node: ast.expr) -> Optional[str]:
     """`rank[order]`, where a statement writes what it computes into a part of its variable; `scaled`, where
     the variable is made of another one that was computed."""
     tree = calls.tree_of(frame.f_code)
-    for one in ast.walk(tree) if tree is not None else ():
+    for one in texts.nodes_of(tree) if tree is not None else ():
         if isinstance(one, ast.Assign) and isinstance(one.targets[0], ast.Name) and _is_same(one.value, node):
             return one.targets[0].id
         if (
@@ -329,7 +329,7 @@ def binding(frame: FrameType, name: str, line: int, one_of: bool = False) -> Opt
 
 def _comes_around(tree: ast.AST, name: str, node: ast.AST, line: int) -> bool:
     """A loop around the line gives the variable another value below it, and not again above it."""
-    for loop in ast.walk(tree):
+    for loop in texts.nodes_of(tree):
         if isinstance(loop, (ast.For, ast.AsyncFor, ast.While)) and loop.lineno <= line <= (
             loop.end_lineno or 0
         ):
@@ -450,7 +450,7 @@ def _in_call(frame: FrameType, parameter: Optional[tuple[str, int]]) -> Optional
     before = line - calls.first_line(frame.f_code) + 1
     here = [
         node
-        for node in ast.walk(tree)
+        for node in texts.nodes_of(tree)
         if isinstance(node, (ast.Call, ast.Subscript)) and node.lineno == before and node.end_lineno == before
     ]
     if not here or not places.is_user(frame.f_code):

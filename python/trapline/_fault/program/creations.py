@@ -387,7 +387,7 @@ def _settings(name: str, at: _At) -> Iterator[_At]:
     """Where a member of settings gets its value: `Config(name=...)`, `{"name": ...}`, a field of a class,
     `cfg.name = ...`."""
     for file, tree in texts.user_trees():
-        for node in ast.walk(tree):
+        for node in texts.nodes_of(tree):
             if isinstance(node, ast.Call):
                 for given in node.keywords:
                     if given.arg == name and isinstance(given.value, ast.Constant):
@@ -429,7 +429,7 @@ def classes_of_call(function: str, keyword: str, place: int) -> list[Step]:
     for frame in scope.live_frames():
         tree, line = calls.tree_of(frame.f_code), scope.line_of(frame)
         first = calls.first_line(frame.f_code) - 1
-        for node in ast.walk(tree) if tree is not None else ():
+        for node in texts.nodes_of(tree) if tree is not None else ():
             if not isinstance(node, ast.Call) or called(node) != function:
                 continue
             number = _argument(node, keyword, place)
@@ -490,7 +490,7 @@ def keyword(name: str) -> Optional[Step]:
 
 def _keywords(name: str) -> Iterator[_At]:
     for file, tree in texts.user_trees():
-        for node in ast.walk(tree):
+        for node in texts.nodes_of(tree):
             for given in node.keywords if isinstance(node, ast.Call) else ():
                 if given.arg == name:
                     yield _At(given.value, file, None, None, name)

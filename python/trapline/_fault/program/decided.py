@@ -27,7 +27,7 @@ def by_it(names: Iterable[str], made: set[tuple[str, int]], function: Any = None
     there = {id(node) for node in inside}
     for file, tree in texts.user_trees():
         within = _functions(tree)
-        for node in ast.walk(tree):
+        for node in texts.nodes_of(tree):
             for part in _decides(node):
                 if _leaf(part) not in known or (file, node.lineno) in made:
                     continue
@@ -40,7 +40,7 @@ def by_it(names: Iterable[str], made: set[tuple[str, int]], function: Any = None
 
 def _functions(tree: Any) -> dict[int, Any]:
     """The innermost function of each node in one."""
-    every = (node for node in ast.walk(tree) if isinstance(node, (ast.FunctionDef, ast.AsyncFunctionDef)))
+    every = (node for node in texts.nodes_of(tree) if isinstance(node, texts.FUNCTION))
     return {id(part): function for function in every for part in ast.walk(function)}
 
 

@@ -31,7 +31,7 @@ def filled_with(made: list[dict[str, Any]]) -> Optional[dict[str, Any]]:
 
 def _fills(tree: Any) -> Iterator[tuple[Any, ast.expr]]:
     """Each call or assignment that fills, with what it may fill with."""
-    for node in ast.walk(tree):
+    for node in texts.nodes_of(tree):
         if isinstance(node, ast.Call) and texts.called(node) in _FILLS:
             for value in [*node.args, *(given.value for given in node.keywords)]:
                 yield node, value

@@ -9,7 +9,7 @@ import ast
 import re
 from typing import Any, Optional
 
-from trapline._fault.program import calls, holders
+from trapline._fault.program import calls, holders, texts
 from trapline._fault.program.computed import text_of
 
 _LIMIT = re.compile(r"(?:^|_)(?:max|maximum|limit|len|length|block|window|context|chunk|seq)(?:_|$)")
@@ -43,7 +43,7 @@ def _constants(tree: Any, setting: str) -> set[str]:
     """Variables that a call is given for the setting: `GPT2Config(n_positions=BLOCK)`."""
     return {
         node.value.id
-        for node in ast.walk(tree)
+        for node in texts.nodes_of(tree)
         if isinstance(node, ast.keyword) and node.arg == setting and isinstance(node.value, ast.Name)
     }
 
@@ -51,7 +51,7 @@ def _constants(tree: Any, setting: str) -> set[str]:
 def _limits(tree: Any, setting: str) -> list[tuple[str, ast.expr]]:
     """Arguments, variables and ends of slices that limit a length, in the order of the source."""
     found: list[tuple[str, ast.expr]] = []
-    for node in ast.walk(tree):
+    for node in texts.nodes_of(tree):
         if isinstance(node, ast.Call) and not _MAKES.search(_callee(node)):
             named = [word for word in node.keywords if word.arg and word.arg != setting]
             found += [(str(word.arg), word.value) for word in named if _LIMIT.search(str(word.arg))]

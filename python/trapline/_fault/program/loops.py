@@ -8,7 +8,7 @@ from collections.abc import Iterator
 from types import CodeType, FrameType
 from typing import Any
 
-from trapline._fault.program import calls, scope
+from trapline._fault.program import calls, scope, texts
 
 _COMPREHENSIONS = (ast.ListComp, ast.SetComp, ast.DictComp, ast.GeneratorExp)
 
@@ -20,7 +20,7 @@ def drawn(frame: FrameType) -> Iterator[list[Any]]:
     if tree is None:
         return
     line = scope.line_of(frame) - calls.first_line(frame.f_code) + 1
-    around = [node for node in ast.walk(tree) if _holds(node, line)]
+    around = [node for node in texts.nodes_of(tree) if _holds(node, line)]
     for loop in sorted(around, key=lambda node: node.lineno, reverse=True):  # type: ignore[attr-defined]
         names = [name.id for part in _targets(loop) for name in ast.walk(part) if isinstance(name, ast.Name)]
         yield [frame.f_locals[name] for name in names if name in frame.f_locals]
@@ -34,11 +34,12 @@ def left_over(code: CodeType, line: int) -> frozenset[str]:
     if tree is None:
         return frozenset()
     line -= calls.first_line(code) - 1
-    names = [node for node in ast.walk(tree) if isinstance(node, ast.Name)]
-    statements = [node for node in ast.walk(tree) if isinstance(node, ast.stmt) and not hasattr(node, "body")]
+    every = texts.nodes_of(tree)
+    names = [node for node in every if isinstance(node, ast.Name)]
+    statements = [node for node in every if isinstance(node, ast.stmt) and not hasattr(node, "body")]
     here = max((node.end_lineno or 0 for node in statements if node.lineno <= line), default=line)
     found: set[str] = set()
-    for loop in ast.walk(tree):
+    for loop in texts.nodes_of(tree):
         end = getattr(loop, "end_lineno", 0)
         if not isinstance(loop, (ast.For, ast.AsyncFor)) or end >= line:
             continue
@@ -56,7 +57,9 @@ def left_over(code: CodeType, line: int) -> frozenset[str]:
 def innermost(tree: ast.AST, line: int) -> Any:
     """The `for` around a line of the tree; None where there is none, or a comprehension stands there."""
     around = [
-        node for node in ast.walk(tree) if isinstance(node, (ast.For, ast.AsyncFor)) and _holds(node, line)
+        node
+        for node in texts.nodes_of(tree)
+        if isinstance(node, (ast.For, ast.AsyncFor)) and _holds(node, line)
     ]
     return max(around, key=lambda node: node.lineno, default=None)
 

@@ -61,7 +61,7 @@ def only_writer(number: int) -> Optional[dict[str, Any]]:
 @lru_cache(maxsize=_MAX_FILES)  # a program may meet many faults, and its files stay what they are
 def _writers(tree: Any, file: str, number: int) -> tuple[_At, ...]:
     constants, found = _constants(tree, number), []
-    for around in ast.walk(tree):
+    for around in texts.nodes_of(tree):
         for node, value, of in _stored(around):
             named = constants.get(value.id) if isinstance(value, ast.Name) else None
             if named is not None:
@@ -75,7 +75,10 @@ def _finds(trees: dict[str, Any]) -> list[_At]:
     """Searches for a letter in what some size of the program is the length of: `letters.find(c)` beside
     `len(letters)`. One of a constant looks for a part of a text, a tag of XML."""
     calls = [
-        (file, node) for file, tree in trees.items() for node in ast.walk(tree) if isinstance(node, ast.Call)
+        (file, node)
+        for file, tree in trees.items()
+        for node in texts.nodes_of(tree)
+        if isinstance(node, ast.Call)
     ]
     sized = {ast.unparse(call.args[0]) for _, call in calls if texts.called(call) == "len" and call.args}
     return [
@@ -92,7 +95,7 @@ def _finds(trees: dict[str, Any]) -> list[_At]:
 
 def _text(at: _At, tree: Any) -> str:
     """With the name that it is given, where the line is short."""
-    whole = (one for one in ast.walk(tree) if isinstance(one, ast.Assign) and one.value is at.node)
+    whole = (one for one in texts.nodes_of(tree) if isinstance(one, ast.Assign) and one.value is at.node)
     lines = map(ast.unparse, (*whole, at.node))
     return next((line for line in lines if len(line) <= _MAX_TEXT), "")
 
@@ -100,7 +103,7 @@ def _text(at: _At, tree: Any) -> str:
 def _constants(tree: Any, number: int) -> dict[str, ast.stmt]:
     """The names of a file, and of its classes, that are given the number once and nothing else."""
     given: dict[str, list[ast.stmt]] = {}
-    bodies = [tree.body] + [node.body for node in ast.walk(tree) if isinstance(node, ast.ClassDef)]
+    bodies = [tree.body] + [node.body for node in texts.nodes_of(tree) if isinstance(node, ast.ClassDef)]
     for statement in (one for body in bodies for one in body):
         if isinstance(statement, ast.Assign) and len(statement.targets) == 1:
             target: Any = statement.targets[0]

@@ -19,6 +19,9 @@ _REMOTE = ("transformers_modules", "diffusers_modules", "datasets_modules", "eva
 _TYPED = ("<stdin>", "<string>", "<console>", "<input>", "<pyshell#", "<doctest ", "<command-")
 _RANDOM = 8  # characters that tempfile makes up for a name
 _MAX_RECORD = 8 << 20
+# More than a big program has modules, which are gone through for every fault: a smaller cache has always just
+# dropped what is asked for next.
+_FILES = 1 << 15
 
 
 @lru_cache(maxsize=1)
@@ -33,12 +36,13 @@ def _library_roots() -> tuple[str, ...]:
     return tuple(sorted(path.rstrip(os.sep) + os.sep for path in both))
 
 
+@lru_cache(maxsize=_FILES)
 def is_own(filename: str) -> bool:
     """True for Trapline's own files, which never appear in a report."""
     return filename.startswith(_OWN) or os.path.realpath(filename).startswith(os.path.realpath(_OWN) + os.sep)
 
 
-@lru_cache(maxsize=1024)
+@lru_cache(maxsize=_FILES)
 def is_library_file(filename: str) -> bool:
     """True for the standard library, installed packages, torch and code that a library generated or fetched.
 
@@ -118,10 +122,18 @@ def _of_library_module(path: str) -> bool:
 
 def _module_of(path: str) -> str | None:
     """The name under which a file was imported."""
+    return _names(len(sys.modules)).get(path)
+
+
+@lru_cache(maxsize=1)
+def _names(_count: int) -> dict[str, str]:
+    """The first name of each file that is a module's, for so many modules."""
+    names: dict[str, str] = {}
     for name, module in list(sys.modules.items()):
-        if _file_of(module) == path:
-            return name
-    return None
+        file = _file_of(module)
+        if file:
+            names.setdefault(file, name)
+    return names
 
 
 def _file_of(module: object) -> str | None:

@@ -22,7 +22,7 @@ def from_labels() -> Optional[dict[str, Any]]:
 
 
 def _statements(tree: ast.AST) -> Iterator[tuple[ast.stmt, int]]:
-    for node in ast.walk(tree):
+    for node in texts.nodes_of(tree):
         if isinstance(node, ast.AugAssign) and isinstance(node.op, ast.Sub):
             target, number = node.target, _constant(node.value)
         elif isinstance(node, ast.Assign) and len(node.targets) == 1:

@@ -5,7 +5,8 @@ from __future__ import annotations
 import ast
 import re
 import sys
-from collections.abc import Iterator
+from collections import deque
+from collections.abc import Iterable, Iterator
 from functools import lru_cache
 from types import ModuleType
 from typing import Any, NamedTuple, Optional
@@ -13,6 +14,8 @@ from typing import Any, NamedTuple, Optional
 from trapline._fault.program import places, scope, source
 
 _MAX_FILES = 100
+_MAX_TREES = 512
+_MAX_FUNCTIONS = 4096
 _MAX_CHARACTERS = 300_000
 FUNCTION = (ast.FunctionDef, ast.AsyncFunctionDef)
 
@@ -33,22 +36,22 @@ def user_files() -> list[str]:
     """The files of the user's own modules, those that run now first."""
     files = [frame.f_code.co_filename for frame in scope.live_frames() if places.is_user(frame.f_code)]
     files += filter(None, map(_file_of, list(sys.modules.values())))
-    return [file for file in dict.fromkeys(files) if not places.is_own(file)][:_MAX_FILES]
+    return list(dict.fromkeys(files))[:_MAX_FILES]
 
 
 def _file_of(module: Any) -> Optional[str]:
     """Of a module of the user's."""
     file = scope.members(module).get("__file__") if isinstance(module, ModuleType) else None
     is_text = isinstance(file, str) and file.endswith(".py")
-    return file if is_text and not places.is_library_file(file) else None
+    is_users = is_text and not places.is_own(file) and not places.is_library_file(file)
+    return file if is_users else None
 
 
 def is_users_class(kind: type) -> bool:
     """By its own functions, or by the file of its module, as a record may have none."""
     codes = (getattr(one, "__code__", None) for one in vars(kind).values())
-    file = _file_of(sys.modules.get(kind.__module__))
-    mine = file is not None and not places.is_own(file)
-    return mine or any(code is not None and places.is_user(code) for code in codes)
+    in_file = _file_of(sys.modules.get(kind.__module__)) is not None
+    return in_file or any(code is not None and places.is_user(code) for code in codes)
 
 
 def user_trees() -> Iterator[tuple[str, Any]]:
@@ -80,24 +83,33 @@ def classes(kind: type) -> Iterator[tuple[Any, str]]:
     tree = tree_of(file)
     named = [
         node
-        for node in (ast.walk(tree) if tree is not None else ())
+        for node in (nodes_of(tree) if tree is not None else ())
         if isinstance(node, ast.ClassDef) and node.name == kind.__name__
     ]
     if len(named) == 1:
         yield named[0], file
 
 
-def functions(tree: Any) -> Iterator[tuple[Any, Any]]:
+# What is asked of each file many times for one fault is looked up once.
+@lru_cache(maxsize=_MAX_TREES)
+def nodes_of(tree: Any) -> tuple[Any, ...]:
+    """Everything in a file or a function, as ast.walk() goes through it."""
+    return tuple(ast.walk(tree))
+
+
+@lru_cache(maxsize=_MAX_FILES)
+def functions(tree: Any) -> tuple[tuple[Any, Any], ...]:
     """(function, the class around it) of each function in a file; (None, None) for the file's own lines."""
-    yield None, None
-    waiting: list[tuple[Any, Any]] = [(node, None) for node in tree.body]
+    found = [(None, None)]
+    waiting: deque[tuple[Any, Any]] = deque((node, None) for node in tree.body)
     while waiting:
-        node, kind = waiting.pop(0)
+        node, kind = waiting.popleft()
         if isinstance(node, FUNCTION):
-            yield node, kind
+            found.append((node, kind))
             kind = None
         inside = node if isinstance(node, ast.ClassDef) else kind
-        waiting += [(part, inside) for part in ast.iter_child_nodes(node)]
+        waiting.extend((part, inside) for part in ast.iter_child_nodes(node))
+    return tuple(found)
 
 
 def calls_of(name: str) -> Iterator[tuple[str, Any, Any, ast.Call]]:
@@ -114,14 +126,17 @@ def called(call: ast.Call) -> str:
     return call.func.attr if isinstance(call.func, ast.Attribute) else getattr(call.func, "id", "")
 
 
-def own_nodes(around: Any) -> Iterator[Any]:
+@lru_cache(maxsize=_MAX_FUNCTIONS)
+def own_nodes(around: Any) -> tuple[Any, ...]:
     """Everything in a function or a file, without what stands in functions in it."""
-    waiting = list(ast.iter_child_nodes(around))
+    found = []
+    waiting = deque(ast.iter_child_nodes(around))
     while waiting:
-        node = waiting.pop(0)
-        yield node
+        node = waiting.popleft()
+        found.append(node)
         if not isinstance(node, FUNCTION):
-            waiting += ast.iter_child_nodes(node)
+            waiting.extend(ast.iter_child_nodes(node))
+    return tuple(found)
 
 
 def returned_by(name: str, place: Optional[int]) -> Optional[Returned]:
@@ -141,7 +156,7 @@ def returned_by(name: str, place: Optional[int]) -> Optional[Returned]:
 
 def returned(function: Any, place: Optional[int], file: str, entries: bool = False) -> Optional[Returned]:
     """The same of a function that is known. `entries`: of a dictionary the entry at the place, too."""
-    inside = list(own_nodes(function))
+    inside = own_nodes(function)
     returns = [node.value for node in inside if isinstance(node, ast.Return)]
     value = returns[0] if len(returns) == 1 else None
     key = ""
@@ -165,13 +180,13 @@ def entries(key: str) -> list[Returned]:
     found = []
     for file, tree in user_trees():
         for function, _ in functions(tree):
-            inside = list(own_nodes(function if function is not None else tree))
+            inside = own_nodes(function if function is not None else tree)
             for value in _given(inside, key):
                 found.append(Returned(_assigned(inside, value), key, file))
     return found
 
 
-def _given(nodes: list[Any], key: str) -> Iterator[ast.expr]:
+def _given(nodes: Iterable[Any], key: str) -> Iterator[ast.expr]:
     for node in nodes:
         if isinstance(node, ast.Dict):
             pairs = zip(node.keys, node.values)
@@ -187,7 +202,7 @@ def _given(nodes: list[Any], key: str) -> Iterator[ast.expr]:
                 yield node.value
 
 
-def _assigned(nodes: list[Any], value: ast.expr) -> ast.expr:
+def _assigned(nodes: Iterable[Any], value: ast.expr) -> ast.expr:
     """Of a variable what its one assignment gives it; else the value itself."""
     if not isinstance(value, ast.Name):
         return value
@@ -232,7 +247,7 @@ def speak_of(*words: str) -> bool:
 
 def imported_from(tree: Any, name: str) -> Optional[str]:
     """The user's file that `from module import name` takes a name from."""
-    for node in ast.walk(tree):
+    for node in nodes_of(tree):
         if not isinstance(node, ast.ImportFrom) or not any((a.asname or a.name) == name for a in node.names):
             continue
         ending = (node.module or "").rpartition(".")[2]

@@ -86,7 +86,7 @@ def statement(node: ast.stmt, code: CodeType, owns: set[str]) -> CodeType:
 
 def tree_of(code: CodeType) -> Any:
     """The function's text, with the lines and columns of its file."""
-    tree = calls.tree_of(code)
+    tree = calls.parsed(code)
     if tree is None:
         raise CannotRun(f"no source of {code.co_name} in {code.co_filename}")
     first = calls.first_line(code)
