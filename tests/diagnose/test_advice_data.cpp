@@ -58,6 +58,40 @@ TEST(AdvicePart, OneOfTheProgramsDataSets) {
             "classes");
 }
 
+TEST(AdvicePart, ThoseOfTheTrainingAreOthers) {
+  json facts = facts_of("nll_loss_forward.target", 83, 20,
+                        {{"layer", layer("fc", "out_features", 20)},
+                         {"scan", {{"bad", 42}, {"total", 50}, {"max", 94}}},
+                         {"variable", {{"name", "y"}, {"index", {0}}}}});
+  EXPECT_TRUE(says(diagnose(facts), "give `fc` more outputs")) << all(diagnose(facts));
+  facts["trained"] = {{"max", 19}, {"count", 250}};
+  const Finding finding = diagnose(facts);
+  EXPECT_TRUE(finding.summary.ends_with("; in training they went up to 19 (the last 250)"))
+      << finding.summary;
+  EXPECT_EQ(
+      finding.fix,
+      std::vector<std::string>{
+          "compare how `y` is made with the labels of the training: both need the same list of classes, "
+          "and `fc` as many outputs as it is long: 42 of 50 are outside [0, 20)"});
+  facts["scan"]["bad"] = 1;  // which may be wrong itself
+  EXPECT_EQ(diagnose(facts).summary.find("in training"), std::string::npos);
+}
+
+TEST(AdvicePart, ThoseOfAnotherTable) {
+  const json facts = facts_of("embedding.indices", 8, 2,
+                              {{"layer", layer("tables.0", "num_embeddings", 2)},
+                               {"scan", {{"bad", 55}, {"total", 64}, {"max", 11}}},
+                               {"other_head", {{"name", "tables.2"}, {"places", 12}}}});
+  const Finding finding = diagnose(facts);
+  EXPECT_TRUE(finding.summary.ends_with("; `tables.2` has 12 rows, as many as these need"))
+      << finding.summary;
+  EXPECT_EQ(
+      finding.fix.front(),
+      "look at whether ids and tables are paired in the same order: `tables.0` has 2, and as many as these "
+      "need has `tables.2`: a tuple, a list and zip() pair by order, not by name");
+  EXPECT_FALSE(says(finding, "more rows")) << all(finding);
+}
+
 TEST(AdvicePart, OfIds) {
   const Finding finding =
       diagnose(facts_of("embedding.indices", 7, 6, {{"seen", part_of(0, 7, {{"position", 0}})}}));

@@ -205,6 +205,9 @@ TEST(AdviceTrue, LabelsOfARowThatIsFilledUpAreNotCounted) {
       {{"layer", layer("head", "out_features", 10)}, {"scan", {{"total", 1000}, {"min", -1}, {"max", 10}}}});
   EXPECT_TRUE(says(diagnose(facts), "10 is the highest of the labels seen")) << all(diagnose(facts));
   EXPECT_FALSE(says(diagnose(facts), "1000 labels")) << all(diagnose(facts));
+  const json one = facts_of("multilabel_margin_loss_forward.target", 14, 10,
+                            {{"scan", {{"total", 54}, {"min", 0}, {"max", 14}}}});
+  EXPECT_TRUE(says(diagnose(one), "assert -1 <= labels.min() and labels.max() < 10")) << all(diagnose(one));
 }
 
 // 2 is taken off: -1 was a 1, and no mark.

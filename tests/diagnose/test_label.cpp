@@ -72,8 +72,8 @@ TEST(DiagnoseLabel, AsManyAsAnotherHeadHas) {
       << finding.summary;
   EXPECT_EQ(
       finding.fix.at(0),
-      "look at whether labels and outputs are paired in the same order: 11 are those of `vowel`, and as many "
-      "as these need has `root`: a tuple, a list and zip() pair by order, not by name");
+      "look at whether labels and outputs are paired in the same order: `vowel` has 11, and as many as these "
+      "need has `root`: a tuple, a list and zip() pair by order, not by name");
   for (const std::string& line : finding.fix) EXPECT_EQ(line.find("more outputs"), std::string::npos) << line;
 }
 

@@ -157,6 +157,7 @@ def look_into(
     if "together" in (facts.get("layer") or {}):
         facts["layer"]["name"] = facts["layer"].pop("together")
     if operator.startswith("nll_loss"):
+        add("trained", lambda: seen.trained(violation))
         add("as_nll", lambda: _called_itself("nll_loss", "cross_entropy"))
     if operator.startswith("nll_loss2d"):
         facts["resizes"] = texts.speak_of(*_RESIZES)
@@ -234,8 +235,9 @@ def look_into(
         name = str((facts.get("variable") or {}).get("name", ""))
         add("namesake", lambda: namesakes.namesake(facts.get("layer"), name, scan.get("max")))
         highest = (facts.get("seen") or {}).get("max", scan.get("max"))
-        if operator.startswith("nll_loss") and 2 * scan.get("bad", 0) >= scan.get("total", 0):
-            add("other_head", lambda: namesakes.other_head(facts.get("layer"), highest))
+        if 2 * scan.get("bad", 0) >= scan.get("total", 0):
+            other = namesakes.other_head if operator.startswith("nll_loss") else namesakes.other_table
+            add("other_head", lambda: other(facts.get("layer"), highest))
         if operator.startswith("nll_loss") and variables.is_as_long(name, scan.get("hi")):
             facts["as_long"] = True
         if operator.startswith("nll_loss") and "counted" not in facts:

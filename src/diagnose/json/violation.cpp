@@ -143,6 +143,10 @@ void read_places(const json& object, Violation& facts) {
   }
   facts.namesake = read_namesake(object, "namesake");
   facts.other_head = read_namesake(object, "other_head");
+  if (const json* trained = object_member(object, "trained")) {
+    const auto max = integer(*trained, "max"), count = integer(*trained, "count");
+    if (max && count) facts.trained = TrainedFact{*max, *count};
+  }
   if (const json* other = object_member(object, "fits")) {
     if (!text(*other, "name").empty()) facts.fits = FitsFact{text(*other, "name"), integers(*other, "shape")};
   }

@@ -52,6 +52,11 @@ struct SeenFact {
   std::optional<std::int64_t> here = std::nullopt;    // different values in this call
 };
 
+// The labels of the last backward passes, which have the last class.
+struct TrainedFact {
+  std::int64_t max = 0, count = 0;
+};
+
 // How many classes or ids there are, by a source that counts them all.
 struct CountedFact {
   std::int64_t count = 0;
@@ -213,6 +218,7 @@ struct Violation {  // NOLINT(clang-analyzer-optin.performance.Padding): by what
   std::optional<FitsFact> fits;
   std::optional<CalendarFact> calendar;  // may be what the numbers are
   std::optional<NamesakeFact> namesake;
+  std::optional<TrainedFact> trained;      // while this call evaluates
   std::optional<NamesakeFact> other_head;  // beside the layer, the only one with as many places as they need
   std::optional<RaisedFact> raised;
   std::optional<ComputedFact> computed;

@@ -58,6 +58,11 @@ void write_gaps(ViolationWriter& w) {
 
 void fix_range_check(ViolationWriter& w) {
   if (w.noun() != "label") return;
+  if (w.op().starts_with("multilabel_margin_loss")) {  // -1 ends a row
+    w.fix(fmt::format("check the data before training: assert -1 <= labels.min() and labels.max() < {}",
+                      w.hi()));
+    return;
+  }
   const auto ignored = w.facts.scan.also;
   const bool left_out = ignored && (*ignored < 0 || *ignored >= w.hi());
   const std::string kept = left_out ? fmt::format("labels[labels != {}]", *ignored) : std::string("labels");
@@ -430,7 +435,7 @@ void diagnose_label(ViolationWriter& w) {
     w.write_made_between();
   } else if (w.facts.named_classes > 0) {
     w.facts.value_is_named ? write_all_named(w) : write_unnamed(w);
-  } else if (w.write_part()) {
+  } else if (w.write_part() || w.write_trained()) {
     w.finding().also = {Cause::kNumClassesMismatch};
     w.fix_sample();  // a size that fits this part alone would mix two lists of classes
     if (w.finding().layer) w.finding().layer->needed.reset();

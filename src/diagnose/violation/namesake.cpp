@@ -21,12 +21,13 @@ bool ViolationWriter::write_namesake() {
 bool ViolationWriter::write_other_head() {
   if (!facts.other_head || layer().empty()) return false;
   const NamesakeFact& other = *facts.other_head;
-  finding_.summary += fmt::format("; `{}` has {} outputs, as many as these need", other.name, other.places);
+  const bool table = facts.layer->attribute == "num_embeddings";
+  finding_.summary += fmt::format("; `{}` has {} {}, as many as these need", other.name, other.places,
+                                  table ? "rows" : "outputs");
   fix(
-      fmt::format("look at whether labels and outputs are paired in the same order: {} are those of {}, and "
-                  "as many as these "
-                  "need has `{}`: a tuple, a list and zip() pair by order, not by name",
-                  hi(), layer(), other.name));
+      fmt::format("look at whether {} are paired in the same order: {} has {}, and as many as these need has "
+                  "`{}`: a tuple, a list and zip() pair by order, not by name",
+                  table ? "ids and tables" : "labels and outputs", layer(), hi(), other.name));
   fix(fmt::format("if they are: {}: {}", look_at_computation("the " + nouns()), outside()));
   if (finding_.layer) finding_.layer->needed.reset();
   return true;

@@ -325,9 +325,9 @@ void write_input(ViolationWriter& w) {
   constexpr std::int64_t kTelling = 16;
   if (w.facts.scan.total >= kTelling)
     return w.fix(
-        "none of them is below 0, so they are no raw scores, as a rule: softplus, relu, exp and sums have no "
-        "upper "
-        "end; what is meant as a probability needs a sigmoid in place of these");
+        "none of them is below 0: softplus, relu, exp, sums and products have no upper end; what is meant as "
+        "a "
+        "probability needs a sigmoid in place of these");
   w.fix(
       "only if a layer without sigmoid puts them out, they are raw scores: nn.BCEWithLogitsLoss() takes "
       "those");

@@ -35,4 +35,16 @@ bool ViolationWriter::write_part() {
   return true;
 }
 
+bool ViolationWriter::write_trained() {
+  constexpr std::int64_t kSome = 4;  // fewer may be wrong themselves
+  if (!facts.trained || facts.counted || kSome * facts.scan.bad < facts.scan.total) return false;
+  finding_.summary +=
+      fmt::format("; in training they went up to {} (the last {})", facts.trained->max, facts.trained->count);
+  fix(fmt::format(
+      "compare how {} is made with the labels of the training: both need the same list of classes, and {} as "
+      "many outputs as it is long: {}",
+      users(), layer().empty() ? "the model" : layer(), outside()));
+  return true;
+}
+
 }  // namespace trapline::diagnose

@@ -198,6 +198,8 @@ class ViolationWriter {
   // Of values above: one data set alone has them. Says so, and what to do there. False: it is not so, or not
   // known.
   bool write_part();
+  // The model was trained with labels that have the last class, and evaluates those of another data set.
+  bool write_trained();
   // Of numbers above, where the whole data set has just as many different ones as there are places: they
   // want numbers of their own, and no larger table. False: it is not so, or not known.
   bool write_renumber(const std::string& look);

@@ -199,3 +199,28 @@ def test_calls_of_one_line_for_columns_of_their_own(monkeypatch):
     monkeypatch.setattr(seen, "_argument_name", lambda violation: "self")
     found = seen.seen_facts({"tensor": column, "scan": scan, "op": "one_hot", "frames": []}, None)
     assert (found["min"], found["max"], found["count"]) == (0, 7, 12)
+
+
+def test_the_labels_that_the_model_was_trained_with(monkeypatch):
+    from trapline._fault.data import recorded, seen
+
+    def backward(most, classes=5, also=None):
+        return {
+            "op": "nll_loss_backward",
+            "frames": [("a.py", 9)],
+            "args": [
+                {"name": "grad_output", "shape": []},
+                {"name": "self", "shape": [4, classes]},
+                {"name": "target", "shape": [4], "min": 0, "max": most},
+            ],
+        }
+
+    def trained(calls, no_grad=True):
+        monkeypatch.setattr(recorded, "history", lambda: calls)
+        return seen.trained({"no_grad": no_grad, "scan": {"hi": 5, "also": -100}})
+
+    assert trained([backward(3), backward(4)]) == {"max": 4, "count": 8}
+    assert trained([backward(3), backward(4)], no_grad=False) is None  # this is the training
+    assert trained([backward(3), backward(3)]) is None  # a larger one may come yet
+    assert trained([backward(4)]) is None  # fewer labels than classes
+    assert trained([backward(6, classes=7), backward(6, classes=7)]) is None  # of another head

@@ -196,6 +196,16 @@ def test_the_numbers_that_arithmetic_was_given() -> None:
     assert found is not None and "parts" not in found
 
 
+def test_places_behind_a_number_of_each_row() -> None:
+    length, begin = 8, torch.tensor([3, 60, 12])
+    window = begin[:, None] + torch.arange(length)
+    found = computed.computed_facts("window", window, 12)
+    assert found is not None and found["parts"] == [{"name": "begin", "index": [1], "value": 60}]
+    length = 9  # no longer what the places were counted by
+    found = computed.computed_facts("window", window, 12)
+    assert found is not None and "parts" not in found
+
+
 def test_a_loop_that_gives_it_another_value_below() -> None:
     place = torch.tensor([3]) + 1
     for turn in range(3):

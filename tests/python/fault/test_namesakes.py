@@ -75,6 +75,26 @@ class Roots(nn.Module):
         self.wide = nn.Linear(7, 168)  # of other features
 
 
+class Fields(nn.Module):
+    """A table for each column, small ones first."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.tables = nn.ModuleList(nn.Embedding(size, 4) for size in (2, 4, 12, 17))
+        self.other = nn.Embedding(30, 4)
+
+
+def test_the_only_table_beside_it_with_as_many_rows_as_the_ids_need() -> None:
+    fields = Fields()
+    layer = {"name": "tables.0", "attribute": "num_embeddings", "value": 2}
+    assert namesakes.other_table(layer, 11) == {"name": "tables.2", "places": 12}
+    assert namesakes.other_table(layer, 10) is None and namesakes.other_table(layer, 29) is None
+    layer = {"name": "tables.2", "attribute": "num_embeddings", "value": 12}
+    assert namesakes.other_table(layer, 16) == {"name": "tables.3", "places": 17}
+    fields.tables.append(nn.Embedding(17, 4))
+    assert namesakes.other_table(layer, 16) is None  # two of them
+
+
 def other(highest: int, model: Any = None) -> Any:
     model = model or Roots()
     layer = {"name": "vowel", "attribute": "out_features", "value": 11}

@@ -37,6 +37,18 @@ def test_the_row_of_what_arithmetic_was_given(facts_of):
     assert of(facts, "batch", "row", "dataset_index", "by", "likely") == (2, 1, 13, "function", None)
 
 
+def test_places_that_begin_where_the_record_says(facts_of):
+    """Numbers that count up are places, which no record has; what they begin at is."""
+    begin = torch.randperm(40)[:24]
+    begin[13] = 90
+    for (batch,) in DataLoader(TensorDataset(begin), batch_size=6):
+        window = batch[:, None] + torch.arange(32)
+        if int(window.max()) > 96:
+            facts = facts_of(table_violation(torch.zeros(96, 2), window))
+            break
+    assert of(facts, "batch", "row", "dataset_index", "by") == (2, 1, 13, "function")
+
+
 def test_numbers_that_a_wrapper_put_between(facts_of):
     """A masked language model exchanges some ids before its network sees them: no sample has the bad one."""
     ids = ids_of(value=7)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from typing import Any, Optional
 
 from trapline._fault.data import batches, columns, data_sets, recorded
@@ -184,6 +185,30 @@ def _over_calls(violation: dict[str, Any], also: Any) -> Optional[Seen]:
     for size, stride in zip(tensor.shape, tensor.stride() if tensor.layout is torch.strided else ()):
         seen["count"] //= size if stride == 0 else 1  # expanded: the same elements again
     return seen
+
+
+def trained(violation: dict[str, Any]) -> Optional[Seen]:
+    """`max` and `count` of the labels of the last backward passes of such a loss, over as many classes, of
+    which they have the last one; where this call keeps no gradient: the program trains with other data.
+    """
+    end, also = violation["scan"].get("hi"), violation["scan"].get("also")
+    if not violation.get("no_grad") or type(end) is not int:
+        return None
+    highest, count = 0, 0
+    for call in recorded.history():
+        given = {argument.get("name"): argument for argument in call.get("args") or []}
+        shape = (given.get("self") or {}).get("shape") or ()
+        labels = given.get("target") or {}
+        high = labels.get("max")
+        if (
+            "grad_output" in given
+            and len(shape) > 1
+            and shape[1] == end
+            and high is not None
+            and high != also
+        ):
+            highest, count = max(highest, int(high)), count + math.prod(labels.get("shape") or ())
+    return {"max": highest, "count": count} if count >= end and highest == end - 1 else None
 
 
 def passed(violation: dict[str, Any]) -> int:

@@ -37,6 +37,9 @@ def sample_of(
     position = position or guesses.counts_up(tensor, scan)
     unknown = violation.get("late") and batches.at_call() is None  # which batch was in hand at the call
     below = not tensor.dtype.is_floating_point and (scan.get("value") or 0) < (scan.get("lo") or 0)
+    begun = guesses.by_operands(tensor, scan) if position and not unknown else None
+    if begun is not None:  # places behind one that the record gives: `begin[:, None] + torch.arange(n)`
+        return {**samples.sample_facts(begun), "by": "function"}
     if position and not unknown and not below:  # positions are nobody's: the text that is too long is
         bad = values.bad_mask(tensor.detach().reshape(-1), scan, predicate)
         too_long = lengths.too_long(scan["hi"] - before, tensor, bad, before=before)

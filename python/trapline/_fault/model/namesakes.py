@@ -12,6 +12,7 @@ from trapline._fault.program import owners, scope
 
 Facts = dict[str, Any]
 _KEY = re.compile(r"""(?:\["(\w+)"\]|\.(\w+)|^(\w+))$""")
+_FEW = 3  # a number so small fits by chance
 _WIDTHS = ("out_features", "out_channels", "num_embeddings")
 
 
@@ -51,6 +52,23 @@ def other_head(layer: Optional[Facts], highest: Any) -> Optional[Facts]:
         and held.get("in_features") == own.get("in_features") is not None
     }
     return {"name": found.popitem()[1], "places": highest + 1} if len(found) == 1 else None
+
+
+def other_table(layer: Optional[Facts], highest: Any) -> Optional[Facts]:
+    """Of the tables beside this one, in the same container, the only other with exactly as many rows as ids
+    up to `highest` need.
+    """
+    name = str((layer or {}).get("name", ""))
+    if not layer or layer.get("attribute") != "num_embeddings" or type(highest) is not int:
+        return None
+    around = name.rpartition(".")[0]
+    rows = {
+        path: scope.members(module).get("num_embeddings")
+        for path, module in _modules()
+        if "." in name and path.rpartition(".")[0] == around and path != name
+    }
+    found = [path for path, count in rows.items() if count == highest + 1]
+    return {"name": found[0], "places": highest + 1} if len(found) == 1 and highest >= _FEW else None
 
 
 def tied(layer: Optional[Facts], variable: Optional[Facts], highest: Any) -> Optional[Facts]:

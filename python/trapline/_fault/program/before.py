@@ -120,9 +120,12 @@ def part_of(held: Any, node: ast.expr) -> Any:
 
 
 def _place_in(node: ast.expr) -> Optional[tuple[Any, ...]]:
-    """`[:, 0]`, `[..., 1:]`: of numbers, and of slices between numbers."""
+    """`[:, 0]`, `[..., 1:]`, `[:, None]`: of numbers, and of slices between numbers."""
     place: list[Any] = []
     for part in node.elts if isinstance(node, ast.Tuple) else [node]:
+        if isinstance(part, ast.Constant) and part.value is None:
+            place.append(None)
+            continue
         ends = [part.lower, part.upper, part.step] if isinstance(part, ast.Slice) else [part]
         known = [_written(end) for end in ends]
         if any(end is not None and number is None for end, number in zip(ends, known)):

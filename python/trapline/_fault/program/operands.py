@@ -24,6 +24,7 @@ _CUTS: dict[str, Callable[[float], float]] = {
     "ceil": math.ceil,
     "round": round,
 }
+_COUNTS = "torch.arange("
 _NEAR = 1e-6  # the program computes in float32
 _LAID_OUT = ("flatten", "reshape", "view", "ravel", "contiguous", "squeeze", "unsqueeze", "view_as")
 _MAX_PARTS = 3
@@ -54,6 +55,11 @@ class Operand:
         self.name = name
         self.tensor = tensor
         self.index = index
+
+    @property
+    def counts(self) -> bool:
+        """It only counts places: `torch.arange(n)`."""
+        return self.name.startswith(_COUNTS)
 
     @property
     def value(self) -> Number:
@@ -87,7 +93,8 @@ def operands(frame: FrameType, node: ast.expr, given: Any, first: int) -> list[O
     number, bad = _number(frame, node, found), given.detach().reshape(-1)[first].item()
     if isinstance(node, ast.Call) and getattr(node.func, "attr", "") in ("to", "type") and number is not None:
         number = math.trunc(number)
-    return [_whole(frame, operand) for operand in found.values()] if number == bad else []
+    held_ones = [operand for operand in found.values() if not operand.counts]
+    return [_whole(frame, operand) for operand in held_ones] if number == bad else []
 
 
 def _whole(frame: FrameType, operand: Operand) -> Operand:
@@ -114,8 +121,11 @@ def _tensors(frame: FrameType, node: ast.expr) -> Iterator[tuple[ast.expr, Any]]
         yield from _tensors(frame, node.operand)
         return
     if isinstance(node, ast.Call):
+        counted = _counted(frame, node)
         inner = _uncast(node)
-        if inner is not None:
+        if counted is not None:
+            yield node, counted
+        elif inner is not None:
             yield from _tensors(frame, inner)
         return
     held = before.held_by(frame, node)
@@ -133,7 +143,7 @@ def _number(frame: FrameType, node: ast.expr, found: dict[str, Operand]) -> Opti
     if isinstance(node, ast.UnaryOp) and isinstance(node.op, ast.USub):
         number = _number(frame, node.operand, found)
         return None if number is None else -number
-    if isinstance(node, ast.Call):
+    if isinstance(node, ast.Call) and ast.unparse(node) not in found:
         inner = _uncast(node)
         number = None if inner is None else _number(frame, inner, found)
         return None if number is None else _cut(node, number)
@@ -142,6 +152,23 @@ def _number(frame: FrameType, node: ast.expr, found: dict[str, Operand]) -> Opti
     if not isinstance(node, ast.Constant) and own is None:
         held = before.held_by(frame, node)
     return held if type(held) in (int, float) else None
+
+
+def _counted(frame: FrameType, node: ast.Call) -> Any:
+    """What `torch.arange(n)` gives: where its ends are written or held as whole numbers."""
+    import torch
+
+    if ast.unparse(node.func) != "torch.arange" or any(
+        one.arg not in ("device", "dtype") for one in node.keywords
+    ):
+        return None
+    given = [
+        part.value if isinstance(part, ast.Constant) else before.held_by(frame, part) for part in node.args
+    ]
+    if not 1 <= len(given) <= 3 or any(type(number) is not int for number in given) or 0 in given[2:]:
+        return None
+    places = range(*given)
+    return torch.arange(*given) if 0 < len(places) <= _MAX_ELEMENTS else None
 
 
 def _uncast(node: ast.Call) -> Optional[ast.expr]:
