@@ -89,6 +89,7 @@ struct WatchFact {
   std::string fetched_op{}, fetched_numpy{};  // of data: what made it, when the sample was made once more
   std::vector<std::int64_t> rows_first{}, rows_place{};  // of a data set's array: those that are not finite
   std::int64_t rows_bad = 0, rows_total = 0;
+  bool rows_batch = false;           // they are those of the batch
   std::vector<std::int64_t> part{};  // the first place of the operation's result that is not finite
   std::int64_t part_bad = 0, part_total = 0;
   // Of a NaN whose operation met an infinity that was put there on purpose: what put it, its line, the first

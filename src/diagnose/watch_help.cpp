@@ -142,8 +142,8 @@ std::string fetched_help(const WatchFact& watch) {
                   : "");
   }
   const Domain* domain = domain_of(watch.fetched_op);
-  const std::string made =
-      fmt::format("`{}` in this line is given finite numbers of that sample", watch.fetched_op);
+  const std::string made = fmt::format("`{}` in this line is given finite numbers{}", watch.fetched_op,
+                                       watch.rows_batch ? "" : " of that sample");
   return domain == nullptr ? made + ": look at these" : fmt::format("{}: {}", made, domain->advice);
 }
 
@@ -218,6 +218,11 @@ std::string derivative_help(const WatchFact& watch) {
 
 std::string rows_text(const WatchFact& watch) {
   if (watch.rows_bad < 2) return {};
+  if (watch.rows_batch)
+    return fmt::format(
+        "all {} rows of that batch hold such numbers at the same place: look at how all of them are "
+        "made",
+        watch.rows_bad);
   const std::string how_many =
       fmt::format("{} of the {} rows of that data set hold such numbers", watch.rows_bad, watch.rows_total);
   if (2 * watch.rows_bad > watch.rows_total)

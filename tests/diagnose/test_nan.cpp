@@ -76,6 +76,8 @@ TEST(Nan, TheStatementThatMadeIt) {
   EXPECT_EQ(finding.fix[0],
             "`pow` in `weights = priorities ** alpha` (replay.py:25): look at its base: it overflowed, or is "
             "negative with a fraction as exponent, or 0 with a negative one");
+  facts["nan"]["made"]["part"] = {{"index", {318}}, {"bad", 1}, {"total", 500}};
+  EXPECT_TRUE(diagnose(facts).summary.ends_with("(replay.py:25), at [318] of what it made (1 of 500)"));
   facts["nan"]["made"] = {{"op", "softmax"}, {"finite", false}};
   const Finding masked = diagnose(facts);
   EXPECT_TRUE(masked.summary.ends_with("; `softmax` made it of a row that is -inf everywhere, or has an Inf"))

@@ -282,6 +282,11 @@ TEST(Watch, HowManyRowsOfTheDataSet) {
   EXPECT_FALSE(diagnose_watch({{"kind", "watch"}, {"watch", watch}})->sample.has_value());
   watch["rows"].erase("place");
   EXPECT_TRUE(advises(watch, "hold such numbers: look at how all of them are made"));
+  watch["rows"] = {{"bad", 8}, {"total", 8}, {"batch", true}};
+  watch["fetched"]["op"] = "div";
+  EXPECT_TRUE(advises(watch, "all 8 rows of that batch hold such numbers at the same place"));
+  EXPECT_TRUE(advises(watch, "`div` in this line is given finite numbers: find why its divisor is 0"));
+  EXPECT_FALSE(diagnose_watch({{"kind", "watch"}, {"watch", watch}})->sample.has_value());
 }
 
 TEST(Watch, ABufferIsNoWeight) {

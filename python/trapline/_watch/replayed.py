@@ -124,7 +124,8 @@ def of_value(held: Held, calls: list[Call]) -> dict[str, Any]:
     op = _NAMES.get(facts["op"], facts["op"])
     if by_chance or not (first.finite or op in _NAMES.values()):
         return {}
-    return {"op": op, "finite": first.finite, **{k: v for k, v in facts.items() if k == "origin"}}
+    origin = {name: value for name, value in facts.items() if name == "origin"}
+    return {"op": op, "finite": first.finite, **origin, **part_of(first)}
 
 
 def of_written(calls: list[Call]) -> dict[str, Any]:

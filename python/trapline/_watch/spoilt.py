@@ -75,7 +75,17 @@ def _others(located: samples.Located, told: dict[str, Any]) -> dict[str, Any]:
         places = bad.any(0).nonzero().tolist()
         one = {"place": places[0]} if len(places) == 1 and own.dim() else {}
         return {"rows": {"bad": len(rows), "total": len(array), "first": rows[:_NAMED], **one}}
-    return {}
+    return _every_row(located)
+
+
+def _every_row(located: samples.Located) -> dict[str, Any]:
+    """The same where the batch tells it: all of its rows have such a number at the same place, so that none
+    of them is to blame."""
+    bad = ~located.tensor.detach().isfinite()
+    count = len(bad) if bad.dim() else 0
+    if count < _LEAST or count != len(located.batch.indices) or not bool(bad.all(0).any()):
+        return {}
+    return {"rows": {"bad": count, "total": count, "batch": True}}
 
 
 def _arrays(data: Any) -> list[Any]:

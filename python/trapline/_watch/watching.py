@@ -207,6 +207,8 @@ class Light:
                         self._watches(tensors)
                     else:  # nobody will ask for them
                         self.calls.clear()
+                        if not self.steps.tallies:  # else the step notes it
+                            self.ring.append((self.backwards, value, None))
                 elif not self.second.is_running:
                     fresh = self._sees_given(tensors, args, kwargs) or self._sees_loss(tensors)
             except DeviceAssertError as fault:  # met by a copy from the device: not where the watch makes it

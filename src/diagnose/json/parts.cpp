@@ -258,6 +258,11 @@ std::optional<NanFact> read_nan(const json& facts) {
     nan.made_text = text(*made, "text");
     nan.made_at = read_frame(member(*made, "origin"));
     nan.made_of_finite = boolean(*made, "finite").value_or(true);
+    if (const json* part = object_member(*made, "part")) {
+      nan.made_part = integers(*part, "index");
+      nan.made_bad = integer(*part, "bad").value_or(0);
+      nan.made_total = integer(*part, "total").value_or(0);
+    }
   }
   nan.warned = read_warned(*object);
   nan.zero = text(*object, "zero");
@@ -332,6 +337,7 @@ std::optional<WatchFact> read_watch(const json& facts) {
     watch.rows_total = integer(*rows, "total").value_or(0);
     watch.rows_first = integers(*rows, "first");
     watch.rows_place = integers(*rows, "place");
+    watch.rows_batch = boolean(*rows, "batch").value_or(false);
   }
   watch.element = read_variable(*object, "element");
   if (watch.element) watch.element_nan = text(*object_member(*object, "element"), "value") == "nan";

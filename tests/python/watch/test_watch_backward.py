@@ -175,6 +175,20 @@ def test_program_without_an_optimizer(watch):
     assert (seen["kind"], seen["step"], seen["unit"]) == ("loss", 3, "backward pass")
 
 
+def test_losses_that_grow_without_an_optimizer(watch):
+    """Also behind the first steps, which alone are looked at."""
+    model = nn.Linear(2, 1)
+    for step in range(80):
+        (model(GOOD) ** 2).sum().backward()
+        for parameter in model.parameters():
+            parameter.data -= (5.0 if step > 40 else 0.0) * parameter.grad
+            parameter.grad = None
+    seen = watch.verdict()
+    assert seen["growth"]["of"] == "loss"
+    steps = [row["step"] for row in seen["last_steps"]][:-1]
+    assert steps == list(range(steps[0], steps[0] + len(steps)))
+
+
 def test_program_without_an_optimizer_that_leaves_it_out(watch):
     by_hand(bad_in=3, mends=True)
     assert watch.verdict() is None

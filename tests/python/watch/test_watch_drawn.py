@@ -53,6 +53,13 @@ def test_what_the_line_itself_gives(watch):
     assert (made["op"], line_of(made)) == ("pow", "near = far.pow(-2)")
 
 
+def test_where_what_it_made_is_bad(watch):
+    far = torch.tensor([0.5, 1.0, -2.0, 3.0])
+    near = far.log()
+    made = recorded.made_again(near / near.sum(), "made_again")
+    assert (made["op"], made["part"]) == ("log", {"index": [2], "bad": 1, "total": 4})
+
+
 def test_what_had_been_given_so_is_no_operations(watch):
     far = torch.tensor([float("nan"), 1.0, 2.0])
     assert recorded.made_again(weighted(far), "made_again") == {}

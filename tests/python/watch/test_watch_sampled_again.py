@@ -174,6 +174,12 @@ def test_of_an_array_in_a_mapping_of_the_data_set(watch_with_batches):
     assert (told["bad"], told["total"], told["place"]) == (40, 40, [1])
 
 
+def test_a_batch_of_which_every_row_is_bad_at_the_same_place(watch_with_batches):
+    train(DataLoader(Rows(lambda row: (row - row.mean()) / torch.tensor([1.0, 0.0])), batch_size=4))
+    seen = watch_with_batches.verdict()
+    assert seen["rows"] == {"bad": 4, "total": 4, "batch": True}
+
+
 def test_rows_that_are_made_of_the_array_are_not_counted(watch_with_batches):
     data = Rows(lambda row: row * 2)
     data.rows[5, 0] = data.rows[7, 1] = float("nan")
