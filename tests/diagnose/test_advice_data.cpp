@@ -92,6 +92,26 @@ TEST(AdvicePart, ThoseOfAnotherTable) {
   EXPECT_FALSE(says(finding, "more rows")) << all(finding);
 }
 
+TEST(AdvicePart, TargetsInPercent) {
+  json facts = facts_of(
+      "binary_cross_entropy.target", 73, 1,
+      {{"scan",
+        {{"value", 73.1}, {"is_float", true}, {"bad", 18}, {"total", 64}, {"min", 0.001}, {"max", 99.1}}}});
+  EXPECT_TRUE(says(diagnose(facts), "where all of them have one scale")) << all(diagnose(facts));
+  facts["seen"] = part_of(0, 1, {{"position", 2}, {"bad", 49}, {"max", 99.5}, {"others_max", 1.0}});
+  const Finding finding = diagnose(facts);
+  EXPECT_TRUE(
+      finding.summary.ends_with("; only `datasets[2]` of the ConcatDataset has such targets (49 of its 52, "
+                                "from 0 to 99.5; in the others from 0 to 1)"))
+      << finding.summary;
+  EXPECT_EQ(finding.fix,
+            std::vector<std::string>{
+                "compare how `datasets[2]` makes its targets with the others: all have to lie in [0, 1]; "
+                "if its are percentages, divide them by 100 there, and only there"});
+  facts["seen"]["part"]["bad"] = 1;  // a record of it
+  EXPECT_FALSE(says(diagnose(facts), "compare how")) << all(diagnose(facts));
+}
+
 TEST(AdvicePart, OfIds) {
   const Finding finding =
       diagnose(facts_of("embedding.indices", 7, 6, {{"seen", part_of(0, 7, {{"position", 0}})}}));

@@ -264,17 +264,23 @@ void read_advice(const json& object, Violation& facts) {
   }
 }
 
-std::optional<PartFact> part(const json& seen) {
-  const json* object = object_member(seen, "part");
+std::optional<PartFact> part(const json& facts) {
+  const json* seen = object_member(facts, "seen");
+  const json* object = seen == nullptr ? nullptr : object_member(*seen, "part");
   if (object == nullptr) return std::nullopt;
-  const auto min = integer(*object, "min");
-  const auto max = integer(*object, "max");
-  const auto others_min = integer(*object, "others_min");
-  const auto others_max = integer(*object, "others_max");
+  const auto min = real(*object, "min");
+  const auto max = real(*object, "max");
+  const auto others_min = real(*object, "others_min");
+  const auto others_max = real(*object, "others_max");
   if (!min || !max || !others_min || !others_max) return std::nullopt;
-  return PartFact{
-      *min,        *max,        integer(*object, "bad").value_or(0), integer(*object, "count").value_or(0),
-      *others_min, *others_max, integer(*object, "position"),        boolean(*object, "zero").value_or(true)};
+  return PartFact{*min,
+                  *max,
+                  *others_min,
+                  *others_max,
+                  integer(*object, "bad").value_or(0),
+                  integer(*object, "count").value_or(0),
+                  integer(*object, "position"),
+                  boolean(*object, "zero").value_or(true)};
 }
 
 std::optional<SeenFact> seen(const json& object) {
@@ -289,7 +295,6 @@ std::optional<SeenFact> seen(const json& object) {
                   text(*seen, "source") == "dataset",
                   boolean(*seen, "several").value_or(false),
                   boolean(*seen, "choice").value_or(false),
-                  part(*seen),
                   integer(*seen, "beyond"),
                   integer(*seen, "kinds"),
                   integer(*seen, "here")};
@@ -320,6 +325,7 @@ void read_values(const json& object, Violation& facts) {
     if (value && count) facts.values.emplace_back(*value, *count);
   });
   facts.seen = seen(object);
+  facts.part = part(object);
   if (const json* classes = object_member(object, "classes")) {
     const auto count = integer(*classes, "seen");
     const auto expected = integer(*classes, "expected");

@@ -34,8 +34,8 @@ struct ScanFact {
 
 // One data set whose values alone are not all valid, beside the others of a ConcatDataset, or of the program.
 struct PartFact {
-  std::int64_t min = 0, max = 0, bad = 0, count = 0;
-  std::int64_t others_min = 0, others_max = 0;
+  double min = 0, max = 0, others_min = 0, others_max = 0;
+  std::int64_t bad = 0, count = 0;
   std::optional<std::int64_t> position;  // in ConcatDataset.datasets
   bool zero = true;                      // 0 is among its values
 };
@@ -46,7 +46,6 @@ struct SeenFact {
   bool dataset = false;
   bool several = false;  // the program has other data sets: this one is not the whole
   bool choice = false;   // of the records of a longer one
-  std::optional<PartFact> part = std::nullopt;
   std::optional<std::int64_t> beyond = std::nullopt;  // values above the valid range, of a whole data set
   std::optional<std::int64_t> kinds = std::nullopt;   // different values of a whole data set
   std::optional<std::int64_t> here = std::nullopt;    // different values in this call
@@ -186,6 +185,7 @@ struct Violation {  // NOLINT(clang-analyzer-optin.performance.Padding): by what
   std::vector<std::int64_t> strip;                      // as in core/finding.hpp
   std::optional<Histogram> histogram;
   std::optional<SeenFact> seen;
+  std::optional<PartFact> part;  // of it
   std::optional<Classes> classes;
   std::size_t named_classes = 0;   // that the data set itself has names for
   std::int64_t highest_class = 0;  // the greatest number of one

@@ -118,9 +118,10 @@ bool write_signed_classes(ViolationWriter& w) {
   const std::string name = w.in_code("labels");
   const std::string map = fmt::format("{0}[{0} == -1] = 0", name);
   const auto& seen = w.facts.seen;
-  if (seen && seen->part && seen->part->min == -1 && seen->part->max == 1 && !seen->part->zero) {
-    const std::string who = seen->part->position
-                                ? fmt::format("`datasets[{}]` of the ConcatDataset", *seen->part->position)
+  const auto& part = w.facts.part;
+  if (part && part->min == -1 && part->max == 1 && !part->zero) {
+    const std::string who = part->position
+                                ? fmt::format("`datasets[{}]` of the ConcatDataset", *part->position)
                                 : std::string("this data set");
     w.finding().summary += fmt::format("; {} calls the two classes -1 and 1, the others 0 and 1", who);
     w.fix(fmt::format("number them alike where {} is read: {}", who, map));

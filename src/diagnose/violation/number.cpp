@@ -201,8 +201,9 @@ void fix_fractions(ViolationWriter& w, double min, double max) {
       "if they are numbers to be predicted, no probabilities: F.mse_loss or F.l1_loss, behind a last layer "
       "that "
       "can give such numbers (no sigmoid)");
-  w.fix(fmt::format("or rescale them to [0, 1] before training, by the range of the whole data set{}",
-                    min > 1 ? ": all of these lie above 1" : ""));
+  w.fix(fmt::format(
+      "or, where all of them have one scale, bring them to [0, 1] by the range of the whole data set{}",
+      min > 1 ? ": all of these lie above 1" : ""));
   w.fix_sample();
 }
 
@@ -227,6 +228,8 @@ void write_target(ViolationWriter& w) {
     w.fix_sample();
   } else if (!std::isfinite(min) || !std::isfinite(max)) {
     w.fix("find what makes it infinite: log(0), a division by 0, or a missing value in the data");
+    w.fix_sample();
+  } else if (w.write_part()) {
     w.fix_sample();
   } else {
     all_whole(w) ? fix_whole_target(w, min, max) : fix_fractions(w, min, max);

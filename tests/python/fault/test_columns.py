@@ -1,7 +1,7 @@
 """The range over a data set, in the forms that programs keep labels in; and the one data set that differs."""
 
 import pytest
-from conftest import label_violation, table_violation
+from conftest import label_violation, make_violation, table_violation
 
 torch = pytest.importorskip("torch")
 import trapline._fault as fault  # noqa: E402
@@ -108,6 +108,21 @@ def test_one_data_set_of_a_concatenation(facts_of):
         "zero": False,
         "position": 2,
     }
+
+
+def test_targets_of_one_data_set_of_a_concatenation(facts_of):
+    """Numbers in percent beside shares: 1.0 is a valid one."""
+    whole = ConcatDataset([Files([0.25, 1.0] * 10), Files([25.0, 75.0] * 10)])
+    for _, target in DataLoader(whole, batch_size=8):
+        if bool((target > 1).any()):
+            break
+    args = {"self": torch.rand(8), "target": target}
+    violation = make_violation(
+        "binary_cross_entropy.target", target, 0.0, 1.0, args, bad=(target < 0) | (target > 1)
+    )
+    part = facts_of(violation)["seen"]["part"]
+    assert (part["position"], part["bad"], part["count"]) == (1, 20, 20)
+    assert (part["min"], part["max"], part["others_min"], part["others_max"]) == (25.0, 75.0, 0.25, 1.0)
 
 
 class View(Dataset):

@@ -123,10 +123,11 @@ def _apart(own: Any, others: list[Any], scan: dict[str, Any]) -> Optional[Seen]:
     if any(isinstance(found[end], str) for found in ranges for end in ("min", "max")):
         return None
     least, most = min(found["min"] for found in rest), max(found["max"] for found in rest)
-    bad = (own < low) | (own >= high)
+    real = own.dtype.is_floating_point  # its end is a valid number
+    bad = (own < low) | ((own > high) if real else (own >= high))
     if also is not None:
         bad &= own != also
-    if not low <= least <= most < high or not bool(bad.any()):
+    if not low <= least <= most or not (most <= high if real else most < high) or not bool(bad.any()):
         return None
     return {
         "min": first["min"],
