@@ -210,6 +210,23 @@ TEST(AdviceTrue, LabelsOfARowThatIsFilledUpAreNotCounted) {
   EXPECT_TRUE(says(diagnose(one), "assert -1 <= labels.min() and labels.max() < 10")) << all(diagnose(one));
 }
 
+TEST(AdviceTrue, TheOnePlaceThatWritesANumberBeyondTheRange) {
+  json facts = facts_of("nll_loss_forward.target", 99, 5,
+                        {{"layer", layer("kind", "out_features", 5)}, {"scan", {{"total", 40}}}});
+  EXPECT_TRUE(says(diagnose(facts), "more outputs")) << all(diagnose(facts));
+  facts["written"] = {{"text", "OTHER = 99"}, {"file", "/a/d.py"}, {"line", 14}, {"of", "name"}};
+  const Finding found = diagnose(facts);
+  EXPECT_TRUE(found.summary.ends_with("; `OTHER = 99` (d.py:14) writes it")) << found.summary;
+  EXPECT_EQ(found.fix,
+            std::vector<std::string>{
+                "look at `OTHER = 99` (d.py:14), the only place of the program that writes 99: what that "
+                "stands for is left out before, or it gets the next number, 5, and an output of its own"});
+  json ids = facts_of("embedding.indices", 999, 40, {{"written", facts["written"]}});
+  EXPECT_TRUE(says(diagnose(ids), "the next number, 40, and a row of its own")) << all(diagnose(ids));
+  ids["written"]["of"] = "nothing";
+  EXPECT_TRUE(says(diagnose(ids), "and at what it was asked for")) << all(diagnose(ids));
+}
+
 // 2 is taken off: -1 was a 1, and no mark.
 TEST(AdviceTrue, ANumberThatIsTakenOffLabelsMakesNoMark) {
   json facts =

@@ -286,7 +286,8 @@ def look_into(
     if operator.startswith("nll_loss") and scan.get("value") == 255 and values.is_of_two_colours(content):
         facts["two_colours"] = True
     value = scan.get("value")
-    if not content.is_floating_point() and type(value) is int and (value < 0 or value == 255):
+    beyond = type(value) is type(scan.get("hi")) is int and value > scan["hi"] and marks.is_usual(value)
+    if not content.is_floating_point() and type(value) is int and (value < 0 or value == 255 or beyond):
         add("written", lambda: marks.only_writer(value))
         if value == -1 and "written" not in facts:  # else it may be the one or the other
             add("codes", codes.codes_facts)

@@ -389,6 +389,7 @@ void diagnose_id(ViolationWriter& w) {
   if (w.both_sides()) return write_off_range(w);
   if (w.write_calendar() || w.write_namesake() || w.write_other_head()) return;
   const std::string special = special_name(w);
+  if (special.empty() && w.write_own_number()) return;
   if (!special.empty()) {
     w.finding().summary += fmt::format("; {} is {}, which has no row", special, w.value());
     // So far beyond it is the default of another vocabulary: no row is wanted for it.

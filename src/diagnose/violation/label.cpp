@@ -429,6 +429,8 @@ void diagnose_label(ViolationWriter& w) {
     write_wrapped_ignore(w);
   } else if (w.integer() > kIgnored && w.only(w.integer()) && is_wrapped(w, w.integer())) {
     write_label_mark(w, w.integer());
+  } else if (w.write_own_number()) {
+    w.finding().also = {Cause::kNumClassesMismatch};
   } else if (w.is_padding()) {
     write_padding(w);
   } else if (w.made_between()) {

@@ -192,6 +192,8 @@ class ViolationWriter {
   // All there is to say where the program's one look-up gave it for what it did not find.
   void write_not_found();
   std::string look_at_filling() const;
+  // All there is to say where the program's one place writes a number beyond the range: `OTHER = 99`.
+  bool write_own_number();
 
   // --- case_part.cpp ---
 

@@ -35,6 +35,23 @@ void ViolationWriter::write_not_found() {
   fix_sample();
 }
 
+bool ViolationWriter::write_own_number() {
+  constexpr std::int64_t kUnsigned = 255;  // what a mark of -1 becomes
+  if (!above() || integer() == kUnsigned || !facts.written || !only(integer()) || facts.counted) return false;
+  if (answers_nothing()) {
+    write_not_found();
+    return true;
+  }
+  const bool labels = noun() == "label";
+  finding_.summary += fmt::format("; {} writes it", written_at());
+  fix(fmt::format(
+      "look at {}, the only place of the program that writes {}: what that stands for is left out "
+      "before, or it gets the next number, {}, and {} of its own",
+      written_at(), value(), hi(), labels ? "an output" : "a row"));
+  fix_sample();
+  return true;
+}
+
 std::string ViolationWriter::look_at_filling() const {
   return fmt::format(
       "look at {}, the only place of the program that writes {}: where something else should stand (a code "

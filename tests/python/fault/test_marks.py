@@ -72,5 +72,12 @@ def test_other_numbers(monkeypatch):
     assert written(monkeypatch, lines, -100) is None
 
 
+def test_a_number_that_is_beyond_all_others(monkeypatch):
+    lines = "OTHER = 99\ndef kind(s):\n    return KINDS.index(s) if s in KINDS else OTHER\n"
+    assert written(monkeypatch, lines, 99) == ("OTHER = 99", 1, "name")
+    assert written(monkeypatch, "parser.add_argument('--rows', default=999)\n", 999) is None
+    assert [number for number in range(2000) if marks.is_usual(number)] == [99, 255, 511, 999, 1023]
+
+
 def test_a_constant_that_is_given_twice_is_none(monkeypatch):
     assert written(monkeypatch, "PAD = 0\nPAD = -1\ny = [PAD] * 3\n") is None

@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 from types import FrameType
-from typing import Any, Optional
+from typing import Any, NamedTuple, Optional
 
 from trapline._fault.data import batches, contents, hand, match, order, values, where
 from trapline._fault.data.batches import Batch
 from trapline._fault.data.casts import storage_pointer
 from trapline._fault.data.fetched import MAX_FETCHED, RandomState, fetch
 from trapline._fault.data.match import Match
-from trapline._fault.program import loops, scope
+from trapline._fault.program import holders, loops, scope
 from trapline._fault.program.names import length
 
 _TINY = 16
@@ -351,9 +351,19 @@ def is_int(value: Any) -> bool:
     return not isinstance(value, bool) and hasattr(value, "__index__")
 
 
-def _in_data_set() -> Optional[Sample]:
-    """The sample that is being made, when the fault is inside the data set's own code (also in a worker); in
-    the collate function's, the one that its loop is at, or those of the batch."""
+class _Making(NamedTuple):
+    """A batch that is being made, in this process or in a worker."""
+
+    sample: Sample  # what is known of its number
+    indices: Any
+    index: Any  # of the record that the data set is asked for
+    made: Any  # the records that the collate function was given
+    collating: list[FrameType]
+    data_set: Any
+    loader: Any
+
+
+def _making() -> Optional[_Making]:
     sample: Sample = {}
     made: Any = None
     collating: list[FrameType] = []
@@ -381,16 +391,24 @@ def _in_data_set() -> Optional[Sample]:
             loader = reference() if reference is not None else loader
             if is_int(number) and "batch" not in sample:
                 sample["batch"] = int(number)
-    if indices is None:
+    return None if indices is None else _Making(sample, indices, index, made, collating, data_set, loader)
+
+
+def _in_data_set() -> Optional[Sample]:
+    """The sample that is being made, when the fault is inside the data set's own code (also in a worker); in
+    the collate function's, the one that its loop is at, or those of the batch."""
+    now = _making()
+    if now is None:
         return None
+    sample, indices, index = now.sample, now.indices, now.index
     if is_int(index):
         sample["dataset_index"] = int(index)
         if isinstance(indices, (list, tuple)) and list(indices).count(index) == 1:
             sample["row"] = list(indices).index(index)
     elif is_int(indices):
         sample["dataset_index"] = int(indices)
-    elif type(made) is list and isinstance(indices, (list, tuple)) and len(made) == len(indices):
-        row = _drawn_of(made, collating)
+    elif _is_collated(now):
+        row = _drawn_of(now.made, now.collating)
         if row is not None:
             sample["row"] = row
         if row is not None and is_int(indices[row]):
@@ -399,7 +417,38 @@ def _in_data_set() -> Optional[Sample]:
             with_candidates(sample, list(indices))
     if "dataset_index" in sample and "by" not in sample:
         sample["by"] = "inside"  # asking for it again fails again
-    return where.described(sample, data_set, loader) if sample else None
+    return where.described(sample, now.data_set, now.loader) if sample else None
+
+
+def _is_collated(now: _Making) -> bool:
+    whole = type(now.made) is list and isinstance(now.indices, (list, tuple))
+    return whole and len(now.made) == len(now.indices)
+
+
+def of_collated(tensor: Any, scan: dict[str, Any]) -> Optional[Sample]:
+    """In a collate function: the one record that has the bad number, where the tensor's row is made of it."""
+    now, first = _making(), scan.get("first", -1)
+    if now is None or not _is_collated(now) or first < 0 or not tensor.dim():
+        return None
+    if tensor.shape[0] != len(now.made):
+        return None
+    row = values.unravel(first, tensor.shape)[0]
+    having = [at for at, record in enumerate(now.made) if _has(record, scan.get("value"))]
+    if having != [row] or not is_int(now.indices[row]):
+        return None
+    if not contents.sample_produced_row(now.made[row], tensor[row], scan.get("value")):
+        return None
+    sample = {**now.sample, "row": row, "dataset_index": int(now.indices[row])}
+    return where.described(sample, now.data_set, now.loader)
+
+
+def _has(record: Any, value: Any) -> bool:
+    """One of its tensors, arrays or numbers has it."""
+    for part in parts_of(record):
+        held = holders.as_tensor(part, values.MAX_ELEMENTS) if holders.is_array(part) else None
+        if (type(part) is int and part == value) or (held is not None and bool((held == value).any())):
+            return True
+    return False
 
 
 def _drawn_of(made: list[Any], frames: list[FrameType]) -> Optional[int]:

@@ -29,6 +29,9 @@ def sample_of(
     """The sample facts; leaves the batch tensor in `found` for the range over the data set. `position`: the
     elements are positions in a text, which `before` others stand before."""
     tensor, scan = violation["tensor"], violation["scan"]
+    collated = samples.of_collated(tensor, scan)
+    if collated is not None:
+        return collated
     located = samples.locate(tensor, scan, predicate)
     if located is not None:
         found.append(located)

@@ -29,6 +29,8 @@ _FILL_NAMES = {"fill_value", "padding_value", "constant_values", "fillvalue"}
 # Calls that answer with it for what is not there.
 _ASKS = {"get": 1, "pop": 1, "getattr": 2, "next": 1}
 _ASK_NAMES = {"unknown_value", "default", "default_value"}
+_OPTIONS = ("add_argument", "option", "field", "Field")  # their default is that of a setting
+_LEAST_NINES, _LEAST_ONES = 99, 255
 _ONES = ("ones", "ones_like", "new_ones")
 _FINDS = ("find", "rfind")
 
@@ -37,6 +39,13 @@ class _At(NamedTuple):
     node: Any
     file: str
     of: str
+
+
+def is_usual(number: int) -> bool:
+    """99, 999, ..., 65535 and the like stand for nothing, as a rule; others are numbers of something."""
+    nines = number >= _LEAST_NINES and set(str(number)) == {"9"}
+    ones = number >= _LEAST_ONES and number & (number + 1) == 0
+    return nines or ones
 
 
 def only_writer(number: int) -> Optional[dict[str, Any]]:
@@ -167,7 +176,7 @@ def _given(call: ast.Call) -> Iterator[tuple[ast.expr, str]]:
     for keyword in call.keywords:
         if keyword.arg in _FILL_NAMES:
             yield keyword.value, FILL
-        elif keyword.arg in _ASK_NAMES:
+        elif keyword.arg in _ASK_NAMES and name not in _OPTIONS:
             yield keyword.value, NOTHING
 
 
