@@ -9,7 +9,7 @@ from typing import Any, Optional
 from trapline._fault.data.values import first_place
 from trapline._fault.data.without import Without
 from trapline._fault.model.autograd import near_in_graph, node_in_graph, op_named
-from trapline._fault.program import arisen
+from trapline._fault.program import arisen, sole
 from trapline._watch import backward
 from trapline._watch.again import (
     Call,
@@ -176,7 +176,7 @@ def named(made: Any, root: Any) -> dict[str, Any]:
     if made.derivative is not None:
         found |= {"op": backward.name_of(made.derivative), "derived": True}
         told = backward.frame_of(made.derivative.metadata.get("traceback_") or [])
-        frame = told or arisen.only_place(found["op"]).get("origin") or frame
+        frame = told or sole.place(found["op"]).get("origin") or frame
     if made.module is not None:
         found["type"] = type(made.module).__name__
         found["name"] = next((name for name, part in root.named_modules() if part is made.module), "")

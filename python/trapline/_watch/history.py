@@ -38,6 +38,8 @@ class History(deque[tuple[int, Optional[float], Optional[float]]]):
         for at, name in ((2, "gradient norm"), (1, "loss")):
             known = [row[at] for row in list(self)[-_RECENT:]]
             values = [abs(value) for value in known if value is not None and math.isfinite(value)]
+            if values[-2:-1] > values[-1:]:  # it goes up and down from step to step
+                values.pop()
             if len(values) < 3 or min(values[:-1]) <= 0 or values[-1] < max(values):
                 continue
             usual = statistics.median(values[: len(values) // 2])  # the least of all may be chance

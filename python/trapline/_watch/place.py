@@ -29,7 +29,7 @@ from trapline._fault.model.autograd import (
     overflowed_before,
     where_bad,
 )
-from trapline._fault.program import arisen, called, owners
+from trapline._fault.program import arisen, called, owners, sole
 from trapline._watch import backward, constants, replayed, sites, spoilt, weights
 from trapline._watch.again import (
     Call,
@@ -157,7 +157,9 @@ def of_loss(calls: list[Call], loss: Any, known: weights.Known, own: list[Call])
             given = given or {"kind": "input", **into, "looked": False, **what, **held_in, **record}
             looked = False
             continue
-        return {**_of_operation(made, call, inner, own), **seen, **spoilt.first()}
+        where = {**_of_operation(made, call, inner, own), **seen, **spoilt.first()}
+        infinite = bool(loss.isnan()) and not any(bool(one.isnan().any()) for one in tensors(output))
+        return _became_nan(loss, calls, seen) or {**where, "what": "inf"} if infinite else where
     again = replayed.of_loss(loss, calls)
     if again:
         # What was made in a function that is over may be of another batch than that in hand.
@@ -231,6 +233,14 @@ def _of_operation(made: Any, call: Call, inner: Any, own: list[Call]) -> dict[st
         entry = rows_of.entry_given(first.given_to)
         row |= {} if entry is None else {"sample": entry.sample}
     return {**({} if made.own else _called(found, call)), **found, **part_of(first), **row}
+
+
+def _became_nan(loss: Any, calls: list[Call], seen: dict[str, Any]) -> dict[str, Any]:
+    """Of a module's infinite output, what behind it made NaN of that; {} where it does not run again."""
+    again = replayed.of_loss(loss, calls)
+    if "inf_before" not in again:
+        return {}
+    return {**sites.of_loss(again["op"]), **again, "looked": True, **seen}
 
 
 def _called(found: dict[str, Any], call: Call) -> dict[str, Any]:
@@ -373,7 +383,7 @@ def of_gradients(
     row = {} if in_loss is None else sample_of(in_loss.bad, weights_of(calls))
     if in_loss is not None and in_loss.node is not None and _has_come(mine):
         same = again is not None and again.get("op") == in_loss.op()
-        more = again or {} if same else arisen.only_place(in_loss.op())
+        more = again or {} if same else sole.place(in_loss.op())
         return {
             **found,
             "op": in_loss.op(),
@@ -388,7 +398,7 @@ def of_gradients(
             record = {} if "sample" in made or batches.given_out() else _record_of(mine)
             return hidden(call, seen, made["op"]) or {**found, **made, **record}
     if in_loss is not None and in_loss.node is not None:  # by way of a gradient's gradient
-        return {**found, "op": in_loss.op(), "backward": {}, **arisen.only_place(in_loss.op()), **row}
+        return {**found, "op": in_loss.op(), "backward": {}, **sole.place(in_loss.op()), **row}
     if again:
         return {**found, **again}
     graph, held = between

@@ -9,7 +9,7 @@ import pytest
 torch = pytest.importorskip("torch")
 
 from trapline._fault.data import values  # noqa: E402
-from trapline._fault.program import arisen, source, texts  # noqa: E402
+from trapline._fault.program import sole, source, texts  # noqa: E402
 
 
 def masks():
@@ -47,7 +47,36 @@ def test_rows_that_add_up_to_one():
     ],
 )
 def test_the_only_place_of_an_operation(monkeypatch, text, line):
-    monkeypatch.setattr(texts, "user_trees", lambda: [("main.py", ast.parse(text))])
-    monkeypatch.setattr(source, "line_text", lambda file, number: text.splitlines()[number - 1])
-    found = arisen.only_place("sqrt")
+    written_in(monkeypatch, text)
+    found = sole.place("sqrt")
     assert found.get("origin", {}).get("line") == line
+
+
+def written_in(monkeypatch, text):
+    of_file = source.line_text
+    monkeypatch.setattr(texts, "user_trees", lambda: [("main.py", ast.parse(text))])
+    monkeypatch.setattr(
+        source,
+        "line_text",
+        lambda file, number: text.splitlines()[number - 1] if file == "main.py" else of_file(file, number),
+    )
+
+
+DRAWN = """\
+def drawn():
+    return a.sqrt()
+def slope(x):
+    return x.sqrt()
+def penalty(x):
+    return slope(x)
+"""
+
+
+def test_of_several_places_the_one_that_the_running_function_may_reach(monkeypatch):
+    def penalty(x):
+        return sole.place("sqrt").get("origin", {}).get("line") if x is None else slope(x)  # noqa: F821
+
+    written_in(monkeypatch, DRAWN)
+    assert penalty(None) == 4
+    written_in(monkeypatch, DRAWN + "def slope(x):\n    return x.sqrt() + 1\n")
+    assert penalty(None) is None  # which of them?

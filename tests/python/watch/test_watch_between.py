@@ -297,3 +297,19 @@ def test_weights_that_are_added_to_the_optimizer_are_looked_at(watch):
         optimizer.step()
     found = watch.verdict()
     assert (found["kind"], found["step"], found["op"]) == ("gradient", BAD, "sqrt")
+
+
+def test_an_infinite_output_of_which_the_loss_makes_nan(watch):
+    """What the loss makes of it is the first NaN; the module's output is none."""
+    model = nn.Linear(2, 3)
+    nn.init.constant_(model.weight, 10.0)
+    optimizer = torch.optim.SGD(model.parameters(), lr=0.0)
+    classes = torch.tensor([0, 1, 2])
+    for step in range(1, BAD + 2):
+        optimizer.zero_grad()
+        loss = nn.functional.cross_entropy(model(GOOD * (1e38 if step == BAD else 1.0)), classes)
+        loss.backward()
+        optimizer.step()
+    seen = watch.verdict()
+    assert (seen["what"], seen["step"], seen["op"]) == ("nan", BAD, "logsoftmax")
+    assert (seen["inf_before"]["op"], seen["inf_before"]["type"]) == ("addmm", "Linear")

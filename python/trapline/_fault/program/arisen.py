@@ -16,7 +16,7 @@ from collections.abc import Iterator
 from types import CodeType, FrameType
 from typing import Any, NamedTuple, Optional
 
-from trapline._fault.program import calls, computed, frames, holders, owners, places, scope, source, texts
+from trapline._fault.program import calls, computed, frames, holders, owners, places, scope, texts
 
 Facts = dict[str, Any]
 _MAX = 1 << 24  # elements of a value that are looked at
@@ -88,29 +88,6 @@ def made(op: str = "", exponent: Optional[float] = None) -> Optional[Facts]:
         if chain[-1].whole or len(chain) > 1:
             return None
     return None
-
-
-def only_place(op: str) -> Facts:
-    """`origin` of the only such operation on tensors in the whole program, as far as its text shows."""
-    found = [
-        (file, node.lineno)
-        for file, tree in texts.user_trees()
-        for node, kind in operations(tree)
-        if kind == op and isinstance(node, ast.Call) and not _is_of_numbers(node)
-    ]
-    if len(found) != 1:
-        return {}
-    file, number = found[0]
-    code = source.line_text(file, number)
-    return {"origin": {"file": file, "line": number, "function": "", "code": code, "user": True}}
-
-
-def _is_of_numbers(call: ast.Call) -> bool:
-    return isinstance(call.func, ast.Attribute) and getattr(call.func.value, "id", "") in (
-        "math",
-        "np",
-        "numpy",
-    )
 
 
 def line() -> Facts:
@@ -328,9 +305,10 @@ def origin_of(code: CodeType, line: int) -> Facts:
     return {"origin": origin} if origin["line"] == line else {}
 
 
-def operations(tree: Any) -> Iterator[tuple[Any, str]]:
-    """Divisions, powers and calls, with their names as graphs have them."""
-    for node in texts.nodes_of(tree) if tree is not None else ():
+def operations(tree: Any, own: bool = False) -> Iterator[tuple[Any, str]]:
+    """Divisions, powers and calls, with their names as graphs have them. `own`: not of functions in it."""
+    nodes = () if tree is None else texts.own_nodes(tree) if own else texts.nodes_of(tree)
+    for node in nodes:
         if isinstance(node, (ast.BinOp, ast.AugAssign)):
             if isinstance(node.op, (ast.Div, ast.Pow)):
                 yield node, "div" if isinstance(node.op, ast.Div) else "pow"
