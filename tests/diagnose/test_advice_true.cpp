@@ -227,6 +227,20 @@ TEST(AdviceTrue, TheOnePlaceThatWritesANumberBeyondTheRange) {
   EXPECT_TRUE(says(diagnose(ids), "and at what it was asked for")) << all(diagnose(ids));
 }
 
+TEST(AdviceTrue, CodesWithGapsGetNoTable) {
+  json facts = facts_of("embedding.indices", 1879048182, 31,
+                        {{"scan", {{"bad", 14}, {"total", 172}, {"max", 1879048191}}},
+                         {"layer", layer("kind", "num_embeddings", 31)}});
+  facts["values"] = json::array({json::array({1879048182, 7}), json::array({1879048191, 7})});
+  const Finding found = diagnose(facts);
+  EXPECT_TRUE(says(found, "number those that occur")) << all(found);
+  EXPECT_FALSE(says(found, "more rows")) << all(found);
+  facts["scan"]["max"] = 60;
+  facts["scan"]["value"] = 60;
+  facts["values"] = json::array({json::array({60, 7}), json::array({44, 7})});
+  EXPECT_TRUE(says(diagnose(facts), "more rows")) << all(diagnose(facts));
+}
+
 // 2 is taken off: -1 was a 1, and no mark.
 TEST(AdviceTrue, ANumberThatIsTakenOffLabelsMakesNoMark) {
   json facts =
@@ -276,6 +290,11 @@ TEST(AdviceTrue, TheEndOfACutInOneRecordIsLookedAtFirst) {
   EXPECT_FALSE(says(diagnose(facts), "see first whether")) << all(diagnose(facts));
   facts["sample"] = {{"dataset_index", 93}};
   EXPECT_TRUE(says(diagnose(facts), "see first whether what is cut there is right in that sample"))
+      << all(diagnose(facts));
+  facts["computed"]["of_sample"] = true;
+  facts["computed"]["file"] = "/a/d.py";
+  EXPECT_TRUE(
+      says(diagnose(facts), "whether what `parse_age(scan.age) // 10` (d.py:41) cuts is right in that"))
       << all(diagnose(facts));
 }
 

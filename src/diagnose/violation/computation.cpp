@@ -137,6 +137,11 @@ std::string ViolationWriter::rule_of_computation() const {
   if (is_end_of_cut()) {
     const bool sure = facts.computed->before.has_value();
     const bool in_one = facts.sample && facts.sample->dataset_index && facts.scan.bad == 1 && !sure;
+    const ComputedFact& made = *facts.computed;
+    const std::string cut =
+        made.of_sample && !made.file.empty()
+            ? fmt::format("`{}` ({}) cuts", made.text, file_and_line(made.file, made.line))
+            : std::string("is cut there");
     return fmt::format(
         "{3}where a range is cut into {0} parts, its very end gives {0}: say where that belongs, in the last "
         "part "
@@ -144,9 +149,10 @@ std::string ViolationWriter::rule_of_computation() const {
         "of intervals){2}",
         hi(), hi() - 1, sure ? "" : "; what lies beyond the end is wrong before",
         in_one
-            ? "see first whether what is cut there is right in that sample (its unit, how it was read); if "
-              "it is: "
-            : "");
+            ? fmt::format(
+                  "see first whether what {} is right in that sample (its unit, how it was read); if it is: ",
+                  cut)
+            : std::string());
   }
   if (by != "bucketize" && by != "searchsorted" && by != "digitize") return {};
   if (of_nan()) return {};  // NaN is behind the last edge

@@ -155,6 +155,13 @@ void fix_table(ViolationWriter& w, bool special) {
         w.facts.scan.total, w.value(), w.users()));
     return;
   }
+  if (!special && w.are_codes()) {
+    w.fix(fmt::format("{}: {}", look_at_computation(w), w.outside()));
+    return w.fix(
+        "if they are codes as a file or a protocol has them, number those that occur: row = {code: i for i, "
+        "code in "
+        "enumerate(sorted(set(codes)))}");
+  }
   if (!special && w.write_product()) return;
   const bool own = w.knob(Situation::kIds, w.need()).empty();  // a library knows what its tables are
   // Each table has a column of its own: they are no parts of one.

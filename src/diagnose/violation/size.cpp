@@ -354,7 +354,7 @@ std::string ViolationWriter::from_one(const std::string& name) const {
 
 bool ViolationWriter::no_size() const {
   if (!above() || facts.counted) return false;
-  if (is_alone()) return true;
+  if (is_alone() || are_codes()) return true;
   // Hardly one is valid, and none by far: they are of another kind.
   constexpr std::int64_t kFar = 2, kMost = 16;
   if (facts.scan.total >= kMost && 10 * facts.scan.bad >= 9 * facts.scan.total && needed() / kMost >= hi())
@@ -366,6 +366,12 @@ bool ViolationWriter::no_size() const {
   if (far_beyond() && (rare || !is_token_table())) return true;
   if (integer() < kFar * hi() || facts.scan.bad * kFar > facts.scan.total) return false;
   return marks_or_wraps(integer(), hi());
+}
+
+bool ViolationWriter::are_codes() const {
+  constexpr std::int64_t kLarge = 1 << 20, kTimes = 256;
+  return noun() == "id" && above() && !facts.counted && !only(integer()) && needed() >= kLarge &&
+         needed() / kTimes >= hi();
 }
 
 bool ViolationWriter::far_beyond() const {

@@ -143,6 +143,8 @@ class ViolationWriter {
   // What is far beyond is a usual mark for nothing, or a negative number in an unsigned type: no table is to
   // be made as large as that.
   bool no_size() const;
+  // Several kinds, so far beyond that they are codes with gaps, as a file has them, and no numbers of rows.
+  bool are_codes() const;
   // So far beyond that the size is not what is wrong.
   bool far_beyond() const;
   // It alone of a whole data set is above all valid numbers, and not by one: it is wrong itself.

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import importlib
 import os
+import pathlib
 import sys
 
 import pytest
@@ -11,7 +12,7 @@ from conftest import table_violation
 
 torch = pytest.importorskip("torch")
 import trapline._fault as fault  # noqa: E402
-from torch.utils.data import DataLoader  # noqa: E402
+from torch.utils.data import DataLoader, TensorDataset  # noqa: E402
 
 TEXT = """
 import numpy as np
@@ -114,3 +115,20 @@ def test_a_data_set_around_it_gives_more(data, facts_of):
 
 def test_of_several_returns_nothing_is_known(data, facts_of):
     assert computed(facts_of, data.Several, 1) is None
+
+
+def band(lat):
+    return lat // (7 // 3)
+
+
+def test_of_a_tensor_data_set_what_each_number_is_made_by(facts_of):
+    fault.install()
+    rows = [4, 3, 6, 1]
+    y = torch.tensor([band(lat) for lat in rows])
+    for _, numbers in DataLoader(TensorDataset(torch.rand(4), y), batch_size=4):
+        found = facts_of(table_violation(torch.zeros(3, 2), numbers))["computed"]
+    assert (found["text"], found["file"], found["of_sample"]) == ("lat // (7 // 3)", __file__, True)
+    lines = pathlib.Path(__file__).read_text().splitlines()
+    assert lines[found["line"] - 1].strip() == "return lat // (7 // 3)"
+    fault.uninstall()
+    assert rows

@@ -300,28 +300,6 @@ def test_a_fault_inside_the_collate_function(tmp_path, workers, loop):
     assert told.get("one_of") == (None if loop else [5, 7])
 
 
-def test_a_row_that_the_collate_function_makes_of_a_record(facts_of):
-    """The one record that has the bad number, at the row that is made of it."""
-    numpy, told = pytest.importorskip("numpy"), []
-
-    def padded(samples):
-        rows = torch.zeros(len(samples), 4, dtype=torch.long)
-        for at, (cells, _) in enumerate(samples):
-            rows[at, : len(cells)] = torch.from_numpy(cells)
-        if int(rows.max()) >= 30:
-            told.append(facts_of(table_violation(torch.zeros(30, 2), rows)).get("sample"))
-        return rows
-
-    records = [(numpy.array([at, at + 1, 7]), at % 2) for at in range(12)]
-    records[8][0][1] = 30
-    list(DataLoader(records, batch_size=4, sampler=[3, 0, 5, 7, 2, 8, 4, 1], collate_fn=padded))
-    assert [(one["batch"], one["row"], one["dataset_index"]) for one in told] == [(1, 1, 8)]
-    records[2][0][0] = 30  # which is in that batch, too
-    told.clear()
-    list(DataLoader(records, batch_size=4, sampler=[3, 0, 5, 7, 2, 8, 4, 1], collate_fn=padded))
-    assert told[0]["one_of"] == [2, 8, 4, 1]
-
-
 def test_install_twice_and_uninstall():
     from torch.utils.data.dataloader import _BaseDataLoaderIter
 

@@ -1,14 +1,15 @@
-"""What a data set of the program's computes for one place of its samples, as its `__getitem__` says it:
-`return picture, orientation - 1, label`.
+"""What the program computes for one place of its samples: as the `__getitem__` of its data set says it,
+`return picture, orientation - 1, label`, or what it made the tensor of a TensorDataset of.
 """
 
 from __future__ import annotations
 
 import ast
+import copy
 from typing import Any, Optional
 
 from trapline._fault.data import data_sets
-from trapline._fault.program import computed, texts
+from trapline._fault.program import computed, holders, scope, texts
 
 
 def sampled_facts(located: Any) -> Optional[dict[str, Any]]:
@@ -22,6 +23,10 @@ def sampled_facts(located: Any) -> Optional[dict[str, Any]]:
         base, _ = data_sets.base_of(data_set, indices[0])
     except (IndexError, KeyError, TypeError, ValueError):
         return None
+    held = getattr(base, "tensors", None) if type(base).__name__ == "TensorDataset" else None
+    if type(held) is tuple and len(held) == len(located.batch.parts):
+        made = _one_by_one(held[place])
+        return None if made is None else {**made, "of_sample": True}
     for kind, file in texts.classes(type(base)):
         found = [one for one in kind.body if isinstance(one, ast.FunctionDef) and one.name == "__getitem__"]
         given = None
@@ -30,6 +35,22 @@ def sampled_facts(located: Any) -> Optional[dict[str, Any]]:
         facts = None if given is None else computed.as_written(given)
         if facts is not None:
             return {**facts, "of_sample": True}
+    return None
+
+
+def _one_by_one(tensor: Any) -> Optional[dict[str, Any]]:
+    """Of `y = torch.tensor([bucket(cards) for cards in hands])` what is computed for each."""
+    for frame in holders.user_frames():
+        for name, value in scope.variables(frame):
+            bound = computed.binding(frame, name, scope.line_of(frame)) if value is tensor else None
+            if bound is None:
+                continue
+            node, line = bound
+            while isinstance(node, ast.Call) and texts.called(node) in texts.WRAPS and node.args:
+                node = node.args[0]
+            if isinstance(node, (ast.ListComp, ast.GeneratorExp)):
+                each = ast.increment_lineno(copy.deepcopy(node.elt), line - node.lineno)
+                return computed.as_written(texts.Returned(each, name, frame.f_code.co_filename))
     return None
 
 
