@@ -34,7 +34,8 @@ constexpr std::array kPoints{
     Point{"logcumsumexp", "where the first element is -inf"},
     Point{"linalg.eigh", "where two eigenvalues are the same"},
     Point{"linalg.eig", "where two eigenvalues are the same"},
-    Point{"linalg.svd", "where two singular values are the same, or one is 0"},
+    Point{"linalg.svd",
+          "where two singular values are the same or, of a matrix that is not square, one is 0"},
 };
 
 // What keeps an operation's input where its result is finite: by its name in the graph or of its kernel.
@@ -58,8 +59,9 @@ constexpr std::string_view kLog =
     "find why 0 or less goes into it: an epsilon, or a clamp to a small positive number, is right where 0 is "
     "to be expected, and hides it elsewhere";
 constexpr std::string_view kDivisor =
-    "find why its divisor is 0: an epsilon added to it, or a clamp, is right where 0 is to be expected, and "
-    "hides it elsewhere";
+    "find why its divisor is 0: an epsilon added to it is right where what it divides is 0 as well; a count "
+    "that "
+    "may be 0 is clamped to 1, or that step left out; elsewhere that hides it";
 constexpr std::string_view kOverflow =
     "it overflowed: find why what goes into it is so large; a clamp from above hides that";
 constexpr std::string_view kBeyondOne =
@@ -84,8 +86,8 @@ constexpr std::array kDomains{
     Domain{"div", kDivisor},
     Domain{"addcdiv", "its divisor is 0 or overflowed: an `eps` above 0 keeps it away from 0"},
     Domain{"reciprocal",
-           "find why 0 goes into it: an epsilon, or a clamp, is right where 0 is to be expected, and hides "
-           "it elsewhere"},
+           "find why 0 goes into it: a count that may be 0 is clamped to 1; an epsilon makes a huge number "
+           "of it"},
     Domain{"pow",
            "look at its base: it overflowed, or is negative with a fraction as exponent, or 0 with a "
            "negative one"},

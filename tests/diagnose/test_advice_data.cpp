@@ -97,7 +97,10 @@ TEST(AdvicePart, TargetsInPercent) {
       "binary_cross_entropy.target", 73, 1,
       {{"scan",
         {{"value", 73.1}, {"is_float", true}, {"bad", 18}, {"total", 64}, {"min", 0.001}, {"max", 99.1}}}});
-  EXPECT_TRUE(says(diagnose(facts), "where all of them have one scale")) << all(diagnose(facts));
+  EXPECT_TRUE(says(diagnose(facts), "where they are parts of a whole")) << all(diagnose(facts));
+  facts["scan"]["min"] = -0.9;
+  EXPECT_TRUE(says(diagnose(facts), "some are below 0, which no probability is")) << all(diagnose(facts));
+  EXPECT_FALSE(says(diagnose(facts), "parts of a whole")) << all(diagnose(facts));
   facts["seen"] = part_of(0, 1, {{"position", 2}, {"bad", 49}, {"max", 99.5}, {"others_max", 1.0}});
   const Finding finding = diagnose(facts);
   EXPECT_TRUE(

@@ -330,6 +330,8 @@ TEST(AdviceEvidence, ProbabilitiesAreNoLogits) {
   EXPECT_TRUE(says(diagnose(facts), "if these are logits")) << all(diagnose(facts));
   facts["sums_to_one"] = true;
   EXPECT_FALSE(says(diagnose(facts), "softmax")) << all(diagnose(facts));
+  facts["scan"]["min"] = -1.1e-5;
+  EXPECT_TRUE(says(diagnose(facts), "left of a 0 by arithmetic that rounds")) << all(diagnose(facts));
   facts.erase("sums_to_one");
   facts["scores"] = false;  // the program has no word of scores
   EXPECT_FALSE(says(diagnose(facts), "softmax")) << all(diagnose(facts));

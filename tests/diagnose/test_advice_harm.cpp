@@ -468,9 +468,9 @@ TEST(AdviceHarmValues, OneTargetOutsideIsARecord) {
         {{"values", json::array({json::array({1.5, bad})})},
          {"scan", {{"bad", bad}, {"value", 1.5}, {"max", 1.5}, {"reason", 2}, {"is_float", true}}}}));
   };
-  EXPECT_FALSE(says(of(1), "range of the whole data set")) << all(of(1));
+  EXPECT_FALSE(says(of(1), "parts of a whole")) << all(of(1));
   EXPECT_TRUE(says(of(1), "correct that record if wrong")) << all(of(1));
-  EXPECT_TRUE(says(of(3), "range of the whole data set")) << all(of(3));
+  EXPECT_TRUE(says(of(3), "parts of a whole")) << all(of(3));
 }
 
 TEST(AdviceHarmValues, TheVeryEndOfARangeThatIsCut) {

@@ -95,7 +95,7 @@ TEST(Nan, WhatAddsUpTo0HasNoProbabilities) {
   facts["scan"]["bad"] = row;
   EXPECT_TRUE(says(diagnose(facts), "an epsilon makes a row of zeros of it, which is refused, too"));
   facts["scan"]["bad"] = row - 1;
-  EXPECT_TRUE(says(diagnose(facts), "an epsilon added to it, or a clamp"));
+  EXPECT_TRUE(says(diagnose(facts), "an epsilon added to it is right where"));
 }
 
 TEST(Nan, NumPysWarningLeadsToTheCast) {

@@ -78,7 +78,10 @@ bool ViolationWriter::write_product() {
       "that each part "
       "stays below its own size, and that what one is multiplied with is the size of the others",
       size->text, file_and_line(size->file, size->line)));
-  fix("where it is a plain count, a factor of that product is too small");
+  fix(only(hi())
+          ? fmt::format("where it is a plain count, of what may be 0 to {}, there are {} of them: one more",
+                        hi(), next(hi()))
+          : std::string("where it is a plain count, it is less than there are"));
   return true;
 }
 

@@ -197,13 +197,16 @@ void fix_fractions(ViolationWriter& w, double min, double max) {
   w.finding().summary +=
       fmt::format("; they run from {} to {}", to_text(*w.facts.scan.min), to_text(*w.facts.scan.max));
   if (percent) w.fix("if they are percentages, divide them by 100 where they are read");
+  if (min < 0)
+    w.fix(fmt::format("look at where {} {} made: some are below 0, which no probability is",
+                      w.own("the targets"), w.facts.variable ? "is" : "are"));
   w.fix(
       "if they are numbers to be predicted, no probabilities: F.mse_loss or F.l1_loss, behind a last layer "
       "that "
       "can give such numbers (no sigmoid)");
-  w.fix(fmt::format(
-      "or, where all of them have one scale, bring them to [0, 1] by the range of the whole data set{}",
-      min > 1 ? ": all of these lie above 1" : ""));
+  if (min >= 0)
+    w.fix(fmt::format("or, where they are parts of a whole, divide them by that{}",
+                      min > 1 ? ": all of these lie above 1" : ""));
   w.fix_sample();
 }
 

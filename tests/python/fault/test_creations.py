@@ -23,6 +23,8 @@ from settings_of_shop import WIDTH
 
 N_KINDS = 7
 SIZES = [2, 3]
+DAY = 24 * 3600
+N_HOURS = DAY // 3600
 N_LONG = len(["an expression that is too long to be read as a part of a line", "b", "c"])
 
 
@@ -58,6 +60,7 @@ class Shop(nn.Module):
         self.grey = nn.Parameter(torch.full((N_KINDS, WIDTH), 0.5))
         self.grid = nn.Embedding((N_KINDS + 1) ** 2, WIDTH)
         self.fixed = nn.Embedding.from_pretrained(torch.zeros(5, WIDTH))
+        self.hour = nn.Embedding(N_HOURS, WIDTH)
 
 
 def decode(x):
@@ -216,6 +219,14 @@ def test_a_sum_and_a_constant(shop: Any) -> None:
         ("N_KINDS + 2", "model_of_shop.py", line_of(MODEL, "self.wide")),
         ("N_KINDS=7", "model_of_shop.py", line_of(MODEL, "N_KINDS = 7")),
     ]
+
+
+def test_a_quotient_is_a_size_of_its_own(shop: Any) -> None:
+    assert asked(shop.build(), "hour")[-1] == (
+        "N_HOURS=DAY // 3600",
+        "model_of_shop.py",
+        line_of(MODEL, "N_HOURS = "),
+    )
 
 
 def test_of_what_is_long_the_name_is_enough(shop: Any) -> None:

@@ -158,6 +158,15 @@ def test_rate_that_is_infinite(watch):
     assert watch.verdict()["setting"] == "lr=inf"
 
 
+def test_of_weights_that_break_at_once_one_that_holds_nan_is_named(watch):
+    model = nn.Linear(2, 1)
+    optimizer = torch.optim.SGD(model.parameters(), lr=math.inf)
+    (model(GOOD) - model.bias).sum().backward()  # 0 for the bias, and 0 times infinity
+    optimizer.step()
+    seen = watch.verdict()
+    assert (seen["what"], seen["name"], seen["others"]) == ("nan", "bias", 1)
+
+
 def by_hand(bad_in=None, steps=5, mends=False):
     model = nn.Linear(2, 1)
     for step in range(1, steps + 1):

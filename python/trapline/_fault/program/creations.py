@@ -276,10 +276,10 @@ def _followed(at: _At) -> Iterator[_At]:
 
 
 def _name_in(at: _At) -> Any:
-    """A name or `self.name`; of a sum or a product the only one in it."""
+    """A name or `self.name`; of a sum or a product the only one in it. A quotient is a size of its own."""
     node = at.node
     for _ in range(_MAX_STEPS):
-        if not isinstance(node, ast.BinOp):
+        if not isinstance(node, ast.BinOp) or isinstance(node.op, (ast.Div, ast.FloorDiv, ast.Mod)):
             break
         names = [part for part in (node.left, node.right) if not isinstance(part, ast.Constant)]
         if len(names) != 1:
