@@ -137,6 +137,18 @@ TEST(AdviceEvidence, ANumberThatDecidesMoreIsNotChanged) {
       << all(found);
 }
 
+// `range(n_max + 1)` makes the data, too.
+TEST(AdviceEvidence, ANumberThatMakesTheLabelsMayMoveWithThem) {
+  json facts = facts_of("nll_loss_forward.target", 5, 5, {{"layer", layer("classifier", "out_features", 5)}});
+  facts["counted"] = {{"count", 6}, {"of", "the number of states"}};
+  facts["made"] = {{{"text", "n_classes"}, {"file", "/a/net.py"}, {"line", 32}},
+                   {{"text", "n_max=5"}, {"file", "/a/net.py"}, {"line", 55}}};
+  facts["made"][1]["read"] = {{"file", "/a/net.py"}, {"line", 15}};
+  EXPECT_TRUE(
+      says(diagnose(facts), "by `n_max=5` (net.py:55) unless labels are made by it, too: line 15 reads it"))
+      << all(diagnose(facts));
+}
+
 // A label for each anchor: the program matches them, and no data are known to be at fault.
 TEST(AdviceEvidence, LabelsOfNoRecordAreNotCorrectedInTheData) {
   json facts = facts_of("nll_loss_forward.target", 4, 4,

@@ -97,7 +97,9 @@ void write_one_based(ViolationWriter& w) {
     w.fix("if they begin at 1, too: label - 1 in all of them");
   } else {
     w.fix("if nothing has it, they are counted from 1: labels = labels - 1, best once in the data set");
-    w.fix("at prediction time add it again: label = logits.argmax(1) + 1");
+    w.fix(
+        "at prediction time add it again where the number itself is wanted, not its place in a list: "
+        "logits.argmax(1) + 1");
   }
   const std::string resize = w.enlarge(Situation::kClasses, {next(w.hi()), true, ""});
   w.finding().layer.has_value() ? w.finding().layer->needed.reset() : void();

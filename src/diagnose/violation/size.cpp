@@ -200,7 +200,9 @@ std::string ViolationWriter::where_made(std::string_view also) const {
   }
   const std::string read = at.read_file == at.file ? fmt::format("line {}", at.read_line)
                                                    : file_and_line(at.read_file, at.read_line);
-  if (is_class()) return fmt::format(", by `{}` ({}; {} reads it, too)", at.text, where, read);
+  if (is_class())
+    return fmt::format(", by `{}` ({}) unless {} are made by it, too: {} reads it", at.text, where, nouns(),
+                       read);
   if (facts.made.size() == 1)
     return fmt::format(", by `{}` ({}), of which {} reads a part, too, that would change with it", at.text,
                        where, read);

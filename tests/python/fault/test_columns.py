@@ -219,13 +219,13 @@ def test_calls_of_one_line_for_columns_of_their_own(monkeypatch):
 def test_the_labels_that_the_model_was_trained_with(monkeypatch):
     from trapline._fault.data import recorded, seen
 
-    def backward(most, classes=5, also=None):
+    def backward(most, outputs=5):
         return {
             "op": "nll_loss_backward",
             "frames": [("a.py", 9)],
             "args": [
                 {"name": "grad_output", "shape": []},
-                {"name": "self", "shape": [4, classes]},
+                {"name": "self", "shape": [4, outputs]},
                 {"name": "target", "shape": [4], "min": 0, "max": most},
             ],
         }
@@ -238,4 +238,4 @@ def test_the_labels_that_the_model_was_trained_with(monkeypatch):
     assert trained([backward(3), backward(4)], no_grad=False) is None  # this is the training
     assert trained([backward(3), backward(3)]) is None  # a larger one may come yet
     assert trained([backward(4)]) is None  # fewer labels than classes
-    assert trained([backward(6, classes=7), backward(6, classes=7)]) is None  # of another head
+    assert trained([backward(6, outputs=7), backward(6, outputs=7)]) is None  # of another head

@@ -58,6 +58,7 @@ def test_what_no_name_made_is_not_looked_for(program):
         ("x = x[MAX_LEN]", None),
         ("ids = hashed % vocab_size + 1", 1),
         ("part = int(share * MAX_LEN)", 1),
+        ("for n in range(MAX_LEN + 1):\n    pass", 1),
         ("\n" * 8 + "table = nn.Embedding(vocab_size * 2, d)", None),  # the layer itself
     ],
 )

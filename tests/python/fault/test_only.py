@@ -133,3 +133,19 @@ def test_what_a_model_has_made_is_no_data():
     assert made.shape == scores.shape and only.sample_facts(*ask_for) is None
     data = scores.detach().clone()
     assert only.sample_facts(*ask_for)["dataset"]["name"] == "data" and len(data) == 40
+
+
+def test_what_a_function_has_chosen_itself_has_no_record():
+    """Its places are none of the data's."""
+    crystals = [n % 7 for n in range(40)]
+    blob = bytearray(torch.tensor([*crystals[:23], 31, *crystals[23:]]).numpy().tobytes())
+    crystals.clear()
+
+    def histogram(keep):
+        a = torch.frombuffer(blob, dtype=torch.int64)
+        whole = ask([31], 7)
+        a = a[keep]
+        return whole, ask([31], 7), a
+
+    whole, chosen, _ = histogram(torch.arange(41) % 2 == 1)
+    assert whole["dataset_index"] == 23 and chosen is None

@@ -16,6 +16,9 @@ _LEARNS = re.compile("tokenizer|trainer|train_from|train_new", re.IGNORECASE)
 _CUTS = re.compile("chunk|batched|window|unfold|sliced|split|cut$|cut_", re.IGNORECASE)
 
 
+_COUNTS_TO = ("range", "arange", "randint", "randrange", "integers", "linspace")
+
+
 def by_it(names: Iterable[str], made: set[tuple[str, int]], function: Any = None) -> dict[str, Any]:
     """`read`: `file` and `line` of another expression that reads one of the names, and changes with it.
     `made`: the lines that make the layer. `function`: that the names stand in; its own variables are read
@@ -56,14 +59,17 @@ def _is_another(name: str, function: Any, known: set[str]) -> bool:
 
 
 def _decides(node: Any) -> Iterator[Any]:
-    """`tokens[:MAX_LEN]`; `hash(word) % BUCKETS`, `int(share * PARTS)`; `BpeTrainer(vocab_size=...)`."""
+    """`tokens[:MAX_LEN]`; `hash(word) % BUCKETS`, `int(share * PARTS)`; `BpeTrainer(vocab_size=...)`;
+    `range(n_max + 1)`."""
     if isinstance(node, ast.BinOp) and isinstance(node.op, (ast.Mod, ast.Mult)):
         yield from (node.left, node.right)
     if isinstance(node, ast.Subscript) and isinstance(node.slice, ast.Slice):
         yield node.slice.upper
     elif isinstance(node, ast.Call) and _LEARNS.search(texts.called(node)):
         yield from (given.value for given in node.keywords)
-    elif isinstance(node, ast.Call) and _CUTS.search(texts.called(node)):
+    elif isinstance(node, ast.Call) and (
+        _CUTS.search(texts.called(node)) or texts.called(node) in _COUNTS_TO
+    ):
         yield from (part for one in node.args for part in ast.walk(one))
 
 
