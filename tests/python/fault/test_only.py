@@ -149,3 +149,15 @@ def test_what_a_function_has_chosen_itself_has_no_record():
 
     whole, chosen, _ = histogram(torch.arange(41) % 2 == 1)
     assert whole["dataset_index"] == 23 and chosen is None
+
+
+def test_what_a_modules_method_holds_is_of_a_batch():
+    class Last(torch.nn.Module):
+        def forward(self, blob):
+            last = torch.frombuffer(blob, dtype=torch.int64)
+            return ask([31], 7), last
+
+    rows = [n % 7 for n in range(40)]
+    blob = bytearray(torch.tensor([*rows[:23], 31, *rows[23:]]).numpy().tobytes())
+    rows.clear()
+    assert Last()(blob)[0] is None

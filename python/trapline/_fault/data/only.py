@@ -14,7 +14,7 @@ from typing import Any, Optional
 
 from trapline._fault.data import columns, records
 from trapline._fault.data.casts import storage_pointer
-from trapline._fault.program import computed, holders, names, scope
+from trapline._fault.program import computed, holders, names, owners, scope
 
 _LEAST = 8  # records
 _MIN_ROWS = 32
@@ -53,19 +53,21 @@ def sample_facts(tensor: Any, scan: dict[str, Any]) -> Optional[Sample]:
     if not found:
         return None
     length, name, held, row = min(found, key=lambda one: one[0])  # the part that was worked on
-    if _is_chosen(name, held):
+    if _is_own(name, held):
         return None
     path = f"{name}.iloc" if type(held).__name__ in FRAMES else name
     return {**records.sample(path, held, length, row, None, likely=True), "by": "record"}
 
 
-def _is_chosen(name: str, held: Any) -> bool:
-    """A tensor that a running function has chosen from another one, `a = a[keep]`: its places are its own."""
+def _is_own(name: str, held: Any) -> bool:
+    """A tensor of a running function's own, whose places are none of the data's: of a module's method, which
+    works on a batch, or chosen from another one, `a = a[keep]`."""
     for frame in holders.user_frames() if scope.is_tensor(held) else ():
         if frame.f_locals.get(name) is held and frame.f_code.co_name != "<module>":
             bound = computed.binding(frame, name, scope.line_of(frame))
             node = None if bound is None else bound[0]
-            return isinstance(node, ast.Subscript) and not isinstance(node.slice, ast.Constant)
+            chosen = isinstance(node, ast.Subscript) and not isinstance(node.slice, ast.Constant)
+            return chosen or owners.is_module(frame.f_locals.get("self"))
     return False
 
 
