@@ -63,7 +63,8 @@ _HIDING = frozenset(("div", "true_divide", "reciprocal", "rsqrt"))
 # What multiplies what it is given with a gradient: 0 times Inf, where the output hides the Inf.
 WEIGHED = frozenset(
     ("mm", "addmm", "bmm", "baddbmm", "mv", "dot", "convolution", "mkldnn_convolution", "linear", "mul",
-     "mkldnn_rnn_layer", "lstm", "gru")
+     "mkldnn_rnn_layer", "lstm", "gru", "native_layer_norm", "native_group_norm", "native_batch_norm",
+     "nativelayernorm", "nativegroupnorm", "nativebatchnorm")  # as graphs call them
 )  # fmt: skip
 
 

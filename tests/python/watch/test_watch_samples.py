@@ -127,6 +127,24 @@ def test_of_an_infinity_that_a_gate_hides(watch):
     assert (seen["what"], seen["finite_before"], "backward" in seen) == ("inf", True, False)
 
 
+def test_of_rows_that_are_cut_away_behind_a_norm(watch):
+    """The loss is finite without them, and the gradient of the norm is 0 times NaN."""
+
+    class Sets(nn.Module):
+        def __init__(self):
+            super().__init__()
+            self.score, self.norm, self.head = nn.Linear(3, 3), nn.LayerNorm(3), nn.Linear(3, 1)
+
+        def forward(self, x):
+            empty = x[:, 2:] == 0
+            share = self.score(x).masked_fill(empty, -torch.inf).softmax(-1)
+            return self.head(self.norm(share)[~empty[:, 0]])
+
+    train(Sets(), Rows(), loss=lambda out, y: out.mean())
+    assert named(watch) == ("output", 2, "_softmax", 5)
+    assert "backward" not in watch.verdict()
+
+
 def test_of_a_loss_that_the_model_makes_of_another_output(watch):
     """The gradient that arrives at the prediction is the one that the loss inside has broken."""
 
