@@ -130,5 +130,13 @@ def test_of_a_tensor_data_set_what_each_number_is_made_by(facts_of):
     assert (found["text"], found["file"], found["of_sample"]) == ("lat // (7 // 3)", __file__, True)
     lines = pathlib.Path(__file__).read_text().splitlines()
     assert lines[found["line"] - 1].strip() == "return lat // (7 // 3)"
+    z = torch.tensor(
+        [
+            lat + 2  # the line that is told
+            for lat in rows
+        ]
+    )
+    for _, numbers in DataLoader(TensorDataset(torch.rand(4), z), batch_size=4):
+        found = facts_of(table_violation(torch.zeros(3, 2), numbers))["computed"]
+    assert lines[found["line"] - 1].strip() == "lat + 2  # the line that is told"
     fault.uninstall()
-    assert rows

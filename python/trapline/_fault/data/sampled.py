@@ -9,7 +9,7 @@ import copy
 from typing import Any, Optional
 
 from trapline._fault.data import data_sets
-from trapline._fault.program import computed, holders, scope, texts
+from trapline._fault.program import calls, computed, holders, scope, texts
 
 
 def sampled_facts(located: Any) -> Optional[dict[str, Any]]:
@@ -45,11 +45,11 @@ def _one_by_one(tensor: Any) -> Optional[dict[str, Any]]:
             bound = computed.binding(frame, name, scope.line_of(frame)) if value is tensor else None
             if bound is None:
                 continue
-            node, line = bound
+            node = bound[0]
             while isinstance(node, ast.Call) and texts.called(node) in texts.WRAPS and node.args:
                 node = node.args[0]
             if isinstance(node, (ast.ListComp, ast.GeneratorExp)):
-                each = ast.increment_lineno(copy.deepcopy(node.elt), line - node.lineno)
+                each = ast.increment_lineno(copy.deepcopy(node.elt), calls.first_line(frame.f_code) - 1)
                 return computed.as_written(texts.Returned(each, name, frame.f_code.co_filename))
     return None
 
