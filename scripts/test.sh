@@ -14,7 +14,7 @@ ctest --test-dir "$build" --output-on-failure -j "$(nproc)" --no-tests=error
 
 # Each suite in a process of its own: the guard is a state of the process, and no suite may inherit another's.
 # A suite is a folder with tests in it. The slowest go first, so that none of them is left over at the end.
-slow=(tests/e2e tests/cpu_cuda tests/compile tests/guard)
+slow=(tests/python/integrations tests/e2e tests/python/fault tests/python/host tests/cpu_cuda tests/skip)
 mapfile -t suites < <(find tests -name 'test_*.py' -printf '%h\n' | sort -u | grep -vxF "$(printf '%s\n' "${slow[@]}")")
 logs=$(mktemp -d)
 trap 'kill $(jobs -p) 2>/dev/null || true; rm -rf "$logs"' EXIT

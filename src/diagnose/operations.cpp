@@ -59,9 +59,8 @@ constexpr std::string_view kLog =
     "find why 0 or less goes into it: an epsilon, or a clamp to a small positive number, is right where 0 is "
     "to be expected, and hides it elsewhere";
 constexpr std::string_view kDivisor =
-    "find why its divisor is 0: an epsilon added to it is right where what it divides is 0 as well; a count "
-    "that "
-    "may be 0 is clamped to 1, or that step left out; elsewhere that hides it";
+    "find why its divisor is 0: an epsilon added to it is right where what it divides is 0 as well; "
+    "a count that may be 0 is clamped to 1, or that step left out; elsewhere that hides it";
 constexpr std::string_view kOverflow =
     "it overflowed: find why what goes into it is so large; a clamp from above hides that";
 constexpr std::string_view kBeyondOne =

@@ -81,7 +81,7 @@ bool ViolationWriter::write_product() {
   fix(only(hi())
           ? fmt::format("where it is a plain count, of what may be 0 to {}, there are {} of them: one more",
                         hi(), next(hi()))
-          : std::string("where it is a plain count, it is less than there are"));
+          : std::string("where it is a plain count, it counts too few"));
   return true;
 }
 

@@ -122,13 +122,11 @@ void fix_multinomial(ViolationWriter& w) {
       const bool weights = w.facts.scan.bad * 4 < w.facts.scan.total;
       constexpr double kRounding = -1e-4;
       if (w.facts.sums_to_one && w.facts.scan.min && as_double(*w.facts.scan.min) > kRounding) {
-        w.fix(
-            fmt::format("each row adds up to 1, and what is below 0 is so close to it that it may be left of "
-                        "a 0 by arithmetic "
-                        "that rounds (a root, an inverse or a product of matrices): look at where {0} is "
-                        "computed; where it is "
-                        "that, p.clamp(min=0) of it",
-                        w.own("the input")));
+        w.fix(fmt::format(
+            "each row adds up to 1, and what is below 0 is so close to it that it may be left of a 0 by "
+            "arithmetic that rounds (a root, an inverse or a product of matrices): look at where {0} is "
+            "computed; where it is that, p.clamp(min=0) of it",
+            w.own("the input")));
         break;
       }
       if (w.facts.sums_to_one) {
