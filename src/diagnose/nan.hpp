@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "core/finding.hpp"
+#include "diagnose/operations.hpp"
 #include "diagnose/warned.hpp"
 
 namespace trapline::diagnose {
@@ -30,8 +31,7 @@ struct NanFact {
   std::string made_name;         // the variable that was given the statement in which it stands; empty: none
   std::string made_text;         // that statement; empty: only the operation is known
   std::optional<Frame> made_at;  // where that is
-  std::vector<std::int64_t> made_part{};  // the first place of what it made that is bad, where others are not
-  std::int64_t made_bad = 0, made_total = 0;
+  BadPart made_part{};           // of its result
   std::string zero;              // a temperature of the user's that is 0, by its name: "r.temperature"
   std::optional<Variable> loss;  // the first that is not finite of the losses that the program has kept
   std::int64_t losses = 0;       // how many it has kept

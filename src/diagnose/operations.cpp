@@ -1,5 +1,8 @@
 #include "diagnose/operations.hpp"
 
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
 #include <algorithm>
 #include <array>
 
@@ -159,6 +162,11 @@ const Domain* domain_of(std::string_view op) {
   if (op.ends_with('_')) op.remove_suffix(1);  // in place
   const auto* found = std::ranges::find(kDomains, op, &Domain::op);
   return found == kDomains.end() ? nullptr : found;
+}
+
+std::string made_text(const BadPart& part) {
+  if (part.at.empty() || part.bad >= part.total) return {};
+  return fmt::format(", at [{}] of what it made ({} of {})", fmt::join(part.at, ", "), part.bad, part.total);
 }
 
 }  // namespace trapline::diagnose

@@ -2,7 +2,10 @@
 // kernels.
 #pragma once
 
+#include <cstdint>
+#include <string>
 #include <string_view>
+#include <vector>
 
 namespace trapline::diagnose {
 
@@ -16,6 +19,15 @@ struct Domain {
   std::string_view op, advice;
   bool of_any = false;  // also where it was given infinities: masks
 };
+
+// Which numbers that an operation made, or was given, are not finite: the first place, how many, of how many.
+struct BadPart {
+  std::vector<std::int64_t> at{};  // empty: not known
+  std::int64_t bad = 0, total = 0;
+};
+
+// ", at [0, 3] of what it made (60 of 120)"; empty where that is not known, or all of them are.
+std::string made_text(const BadPart& part);
 
 // nullptr: nothing is known of the operation.
 const Point* point_of(std::string_view op);

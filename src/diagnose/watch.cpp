@@ -220,10 +220,7 @@ std::string plain_text(const WatchFact& watch) {
   if (watch.inf_before) text += "; before it, Inf " + before_text(watch.first, *watch.inf_before);
   const WatchSeen& at = watch.inf_before ? *watch.inf_before : watch.first;
   // A sample says more.
-  if (!watch.part.empty() && !at.op.empty() && !(watch.sample && !watch.sample->likely) &&
-      watch.part_bad < watch.part_total)
-    text += fmt::format(", at [{}] of what it made ({} of {})", fmt::join(watch.part, ", "), watch.part_bad,
-                        watch.part_total);
+  if (!at.op.empty() && !(watch.sample && !watch.sample->likely)) text += made_text(watch.part);
   return text;
 }
 

@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "core/finding.hpp"
+#include "diagnose/operations.hpp"
 #include "diagnose/warned.hpp"
 
 namespace trapline::diagnose {
@@ -89,15 +90,13 @@ struct WatchFact {
   std::string fetched_op{}, fetched_numpy{};  // of data: what made it, when the sample was made once more
   std::vector<std::int64_t> rows_first{}, rows_place{};  // of a data set's array: those that are not finite
   std::int64_t rows_bad = 0, rows_total = 0;
-  bool rows_batch = false;           // they are those of the batch
-  std::vector<std::int64_t> part{};  // the first place of the operation's result that is not finite
-  std::int64_t part_bad = 0, part_total = 0;
-  // Of a NaN whose operation met an infinity that was put there on purpose: what put it, its line, the first
-  // place in what the operation was given.
+  bool rows_batch = false;  // they are those of the batch
+  BadPart part{};           // of the operation's result
+  // Of a NaN whose operation met an infinity that was put there on purpose: what put it, its line, and where
+  // the operation was given it.
   std::string met_op{};
   std::optional<MadeAt> met{};
-  std::vector<std::int64_t> met_at{};
-  std::int64_t met_bad = 0, met_total = 0;
+  BadPart met_part{};
   std::optional<Variable> element{};  // of the data, by the program's name: "x[3, 12]"
 };
 

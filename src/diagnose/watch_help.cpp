@@ -118,8 +118,8 @@ std::string domain_help(const WatchFact& watch, const std::string& op) {
 // Of an infinity that was put there on purpose, and that nothing has replaced.
 std::string met_text(const WatchFact& watch, const WatchSeen& at) {
   std::string where;
-  if (!watch.met_at.empty())
-    where = fmt::format(" at [{}] ({} of {})", fmt::join(watch.met_at, ", "), watch.met_bad, watch.met_total);
+  if (const BadPart& met = watch.met_part; !met.at.empty())
+    where = fmt::format(" at [{}] ({} of {})", fmt::join(met.at, ", "), met.bad, met.total);
   return fmt::format(
       "`{}` was given an infinity{}, which `{}` puts there in {}, and nothing has replaced: give what is "
       "left "

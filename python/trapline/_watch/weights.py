@@ -187,9 +187,8 @@ def of_update(
     bad = [p for p in parameters_of(optimizer) if id(p) not in began_bad and not are_finite([p])]
     if not bad:
         return [], {}
-    bad.sort(
-        key=lambda p: not bool(p.detach().isnan().any())
-    )  # one that holds NaN is named before one with Inf
+    # One that holds NaN is named before one with Inf.
+    bad.sort(key=lambda p: not bool(p.detach().isnan().any()))
     what = "nan" if bool(bad[0].detach().isnan().any()) else "inf"
     spoilt = bad_gradients(parameters_of(optimizer))
     if spoilt:

@@ -221,6 +221,15 @@ LibraryFact read_library(const json& facts) {
   return fact;
 }
 
+namespace {
+
+BadPart read_bad_part(const json& object) {
+  return {integers(object, "index"), integer(object, "bad").value_or(0),
+          integer(object, "total").value_or(0)};
+}
+
+}  // namespace
+
 std::optional<NanFact> read_nan(const json& facts) {
   const json* object = object_member(facts, "nan");
   if (object == nullptr) return std::nullopt;
@@ -258,11 +267,7 @@ std::optional<NanFact> read_nan(const json& facts) {
     nan.made_text = text(*made, "text");
     nan.made_at = read_frame(member(*made, "origin"));
     nan.made_of_finite = boolean(*made, "finite").value_or(true);
-    if (const json* part = object_member(*made, "part")) {
-      nan.made_part = integers(*part, "index");
-      nan.made_bad = integer(*part, "bad").value_or(0);
-      nan.made_total = integer(*part, "total").value_or(0);
-    }
+    if (const json* part = object_member(*made, "part")) nan.made_part = read_bad_part(*part);
   }
   nan.warned = read_warned(*object);
   nan.zero = text(*object, "zero");
@@ -315,18 +320,12 @@ std::optional<WatchFact> read_watch(const json& facts) {
   watch.setting = text(*object, "setting");
   if (const json* scheduler = object_member(*object, "scheduler"))
     watch.scheduler = fmt::format("`{}` ({})", text(*scheduler, "name"), text(*scheduler, "type"));
-  if (const json* part = object_member(*object, "part")) {
-    watch.part = integers(*part, "index");
-    watch.part_bad = integer(*part, "bad").value_or(0);
-    watch.part_total = integer(*part, "total").value_or(0);
-  }
+  if (const json* part = object_member(*object, "part")) watch.part = read_bad_part(*part);
   if (const json* met = object_member(*object, "met")) {
     watch.met_op = text(*met, "op");
     if (const auto line = read_frame(member(*met, "origin")))
       watch.met = MadeAt{line->code, line->file, line->line};
-    watch.met_at = integers(*met, "index");
-    watch.met_bad = integer(*met, "bad").value_or(0);
-    watch.met_total = integer(*met, "total").value_or(0);
+    watch.met_part = read_bad_part(*met);
   }
   if (const json* fetched = object_member(*object, "fetched")) {
     watch.fetched_op = text(*fetched, "op");

@@ -120,21 +120,19 @@ void fix_multinomial(ViolationWriter& w) {
     default: {
       // Logits are of both signs, as a rule; weights that were computed wrongly are so in a few places.
       const bool weights = w.facts.scan.bad * 4 < w.facts.scan.total;
-      constexpr double kRounding = -1e-4;
-      if (w.facts.sums_to_one && w.facts.scan.min && as_double(*w.facts.scan.min) > kRounding) {
-        w.fix(fmt::format(
-            "each row adds up to 1, and what is below 0 is so close to it that it may be left of a 0 by "
-            "arithmetic that rounds (a root, an inverse or a product of matrices): look at where {0} is "
-            "computed; where it is that, p.clamp(min=0) of it",
-            w.own("the input")));
-        break;
-      }
       if (w.facts.sums_to_one) {
-        w.fix(fmt::format(
-            "each row adds up to 1, so these are probabilities and no logits: look at where {} is computed: "
-            "differences of cumulative ones (of thresholds, of a CDF) are negative where these are not in "
-            "order",
-            w.own("the input")));
+        constexpr double kRounding = -1e-4;
+        const bool rounded = w.facts.scan.min && as_double(*w.facts.scan.min) > kRounding;
+        const std::string look = fmt::format("look at where {} is computed", w.own("the input"));
+        w.fix(rounded
+                  ? fmt::format("each row adds up to 1, and what is below 0 is so close to it that it may be "
+                                "left of a 0 by arithmetic that rounds (a root, an inverse or a product of "
+                                "matrices): {}; where it is that, p.clamp(min=0) of it",
+                                look)
+                  : fmt::format("each row adds up to 1, so these are probabilities and no logits: {}: "
+                                "differences of cumulative ones (of thresholds, of a CDF) are negative where "
+                                "these are not in order",
+                                look));
         break;
       }
       const std::string look = fmt::format(

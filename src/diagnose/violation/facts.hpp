@@ -185,7 +185,7 @@ struct Violation {  // NOLINT(clang-analyzer-optin.performance.Padding): by what
   std::vector<std::int64_t> strip;                      // as in core/finding.hpp
   std::optional<Histogram> histogram;
   std::optional<SeenFact> seen;
-  std::optional<PartFact> part;  // of it
+  std::optional<PartFact> part;  // of its data sets; of floating numbers, which `seen` has not, too
   std::optional<Classes> classes;
   std::size_t named_classes = 0;   // that the data set itself has names for
   std::int64_t highest_class = 0;  // the greatest number of one

@@ -2,7 +2,6 @@
 #include "diagnose/nan.hpp"
 
 #include <fmt/format.h>
-#include <fmt/ranges.h>
 
 #include <cmath>
 
@@ -187,9 +186,7 @@ bool made(ViolationWriter& w) {
       "{}; `{}` made it {}{}", weights_are_finite(w) ? "; the model's weights are finite" : "", nan.made_by,
       nan.made_of_finite ? "of finite numbers" : "of a row that is -inf everywhere, or has an Inf",
       statement);
-  if (!nan.made_part.empty() && nan.made_bad < nan.made_total)
-    w.finding().summary += fmt::format(", at [{}] of what it made ({} of {})", fmt::join(nan.made_part, ", "),
-                                       nan.made_bad, nan.made_total);
+  w.finding().summary += made_text(nan.made_part);
   const Domain* domain = domain_of(nan.made_by);
   std::string_view advice = "look at what goes into it, and at its roots, logarithms and divisions";
   if (domain != nullptr) advice = domain->advice;

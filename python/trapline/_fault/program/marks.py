@@ -29,7 +29,7 @@ _FILL_NAMES = {"fill_value", "padding_value", "constant_values", "fillvalue"}
 # Calls that answer with it for what is not there.
 _ASKS = {"get": 1, "pop": 1, "getattr": 2, "next": 1}
 _ASK_NAMES = {"unknown_value", "default", "default_value"}
-_OPTIONS = ("add_argument", "option", "field", "Field")  # their default is that of a setting
+_OPTIONS = ("add_argument", "option")  # their default is that of a setting
 _LEAST_NINES = 99
 _LEAST_ONES = 255
 _ONES = ("ones", "ones_like", "new_ones")
