@@ -12,7 +12,7 @@ namespace {
 
 constexpr int kKept = 50;   // losses: KEPT in python/trapline/_watch/history.py
 constexpr int kSteps = 8;   // between two looks at the clock
-constexpr int kCalls = 16;  // of modules in one step: _MAX_CALLS in python/trapline/_watch/light.py
+constexpr int kCalls = 16;  // of modules in one step: MAX_CALLS in python/trapline/_watch/again.py
 
 struct Call {
   PyObject *module, *args, *kwargs,

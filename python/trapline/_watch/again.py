@@ -22,6 +22,8 @@ from trapline._fault.replay.rewrite import CannotRun
 from trapline._library import aside
 from trapline._watch import suspect
 
+# Of outermost modules whose arguments are kept, until the step is over: kCalls in src/kernel/watch.cpp.
+MAX_CALLS = 16
 _DEPTH = 3
 _COLLECTIVE = ("SyncBatchNorm", "FullyShardedDataParallel", "FSDPModule")
 

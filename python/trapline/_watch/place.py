@@ -56,7 +56,7 @@ from trapline._watch.forward import (
     outputs,
     part_of,
 )
-from trapline._watch.rows import batch_in_hand, read_row, record_given, record_of, sample_of
+from trapline._watch.rows import batch_in_hand, read_row, record_given, record_of, sample_of, turn_of
 from trapline._watch.slopes import is_bad_slope, op_of
 
 _DEPTH = 3
@@ -154,6 +154,7 @@ def of_loss(calls: list[Call], loss: Any, known: weights.Known, own: list[Call])
             # What another part of the program made of the numbers, or what is in them.
             into = {"type": name, **_into(inner)}
             held_in = {} if record else spoilt.of_argument(bad)
+            record = record or turn_of(call, own)
             given = given or {"kind": "input", **into, "looked": False, **what, **held_in, **record}
             looked = False
             continue
@@ -164,7 +165,8 @@ def of_loss(calls: list[Call], loss: Any, known: weights.Known, own: list[Call])
     if again:
         # What was made in a function that is over may be of another batch than that in hand.
         told = "sample" in again or "drawn" in again or ("leads" in again and again["op"] == "mean")
-        row = {} if told else batch_in_hand(again["op"]) or _record_of(own)
+        whose = {key: given[key] for key in ("sample",) if key in given}  # what went into the module
+        row = {} if told else whose or batch_in_hand(again["op"]) or _record_of(own)
         smoothed = {"smoothed": True} if is_smoothed(loss.grad_fn) else {}
         return {
             **sites.of_loss(again["op"]),
@@ -224,14 +226,14 @@ def _of_operation(made: Any, call: Call, inner: Any, own: list[Call]) -> dict[st
     told = row.get("sample", {})
     if (told.get("likely") or told.get("by") == "alone") and by_chance(call, first):
         row = {"finite_before": row["finite_before"], **batch_in_hand()}
+    if "sample" not in row and not batches.given_out() and _only_one_is_bad(call, own):
+        entry = rows_of.entry_given(first.given_to)
+        row |= {"sample": entry.sample} if entry is not None else turn_of(call, own)
     if "sample" not in row and not made.own:
         row |= replayed.only_sample(partial(is_finite_without, call), first.learned)
         row = {**batch_in_hand(found["op"]), **row}
     if "sample" not in row and (len(own) == 1 or not first.learned):
         row |= _record_of([call])
-    if "sample" not in row and not batches.given_out() and _only_one_is_bad(call, own):
-        entry = rows_of.entry_given(first.given_to)
-        row |= {} if entry is None else {"sample": entry.sample}
     return {**({} if made.own else _called(found, call)), **found, **part_of(first), **row}
 
 

@@ -6,12 +6,12 @@ import math
 from collections.abc import Iterable, Iterator
 from typing import Any
 
-from trapline._fault.data import at_work, batches, cut, hand, only, order, rows_of, samples
+from trapline._fault.data import at_work, batches, cut, hand, only, order, rows_of, samples, turns
 from trapline._fault.data.match import Match
 from trapline._fault.data.unusual import stands_out
 from trapline._fault.data.values import unravel
 from trapline._fault.program import owners
-from trapline._watch.again import is_plain
+from trapline._watch.again import MAX_CALLS, Call, is_plain
 from trapline._watch.flow import parts
 
 _DEPTH = 5  # of tuples, lists, mappings
@@ -123,6 +123,16 @@ def record_given(given: Any) -> dict[str, Any]:
     """In a program without a DataLoader, the record that the module was called for."""
     sample = None if batches.given_out() else rows_of.record_given(list(_tensors(given)))
     return {"sample": sample} if sample is not None else {}
+
+
+def turn_of(call: Call, own: list[Call]) -> dict[str, Any]:
+    """In a program without a DataLoader, the record that a loop over some was at when it made this call."""
+    alike = [one for one in own if one.module() is call.module()]
+    if batches.given_out() or not any(one is call for one in alike):
+        return {}
+    back = len(alike) - 1 - next(at for at, one in enumerate(alike) if one is call)
+    record = turns.of_call(call.module(), back, len(alike) if len(own) < MAX_CALLS else None)
+    return {} if record is None else {"sample": record}
 
 
 # Of one number alone they are not finite, whatever it is.

@@ -16,7 +16,7 @@ from trapline._library import forks
 from trapline._library.errors import DeviceAssertError
 from trapline._library.say import debug
 from trapline._watch import backward, candidates, place, state, weights
-from trapline._watch.again import Call, norm_of
+from trapline._watch.again import MAX_CALLS, Call, norm_of
 from trapline._watch.behind import Behind
 from trapline._watch.budget import Budget
 from trapline._watch.device import Device
@@ -46,7 +46,6 @@ from trapline._watch.withheld import Streak, around_scaler
 
 _TRAINED = 16  # backward passes of a program without an optimizer, as many as are no test of a function
 ALWAYS = 32  # steps whose gradients are looked at whatever it costs
-_MAX_CALLS = 16  # calls of outermost modules whose arguments are kept, until the step is over
 
 
 class Light:
@@ -55,7 +54,7 @@ class Light:
         self._found: Optional[dict[str, Any]] = None
         self.suspect: Optional[Suspect] = None
         self.ring = History()
-        self.calls: deque[Call] = deque(maxlen=_MAX_CALLS)  # of outermost modules, in this step
+        self.calls: deque[Call] = deque(maxlen=MAX_CALLS)  # of outermost modules, in this step
         self.harmed: list[Any] = []  # weak references to the weights that `found` is about
         self.streak = Streak()
         self.second, self.steps = Second(self), Steps()

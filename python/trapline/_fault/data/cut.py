@@ -88,7 +88,8 @@ def _by_text() -> Optional[Batch]:
     arrays, index = picked.by_text() or ([], [])
     parts = [(held, rows[index]) for held in arrays if (rows := _rows(held)) is not None]
     if not parts:
-        return None
+        # Records that are no rows of numbers.
+        return Batch(Source(arrays[0]), None, index, []) if arrays else None  # type: ignore[arg-type]
     held = next((held for held, rows in parts if not _is_finite(rows)), parts[0][0])
     return Batch(Source(held), None, index, [rows for _, rows in parts])  # type: ignore[arg-type]
 

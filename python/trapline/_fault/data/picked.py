@@ -6,6 +6,7 @@ from __future__ import annotations
 
 import ast
 import operator
+from collections.abc import Iterator
 from types import FrameType
 from typing import Any, Optional
 
@@ -45,9 +46,31 @@ def _picks_of(frame: FrameType) -> list[tuple[Any, list[int]]]:
         index = _index(_value(node.slice, frame), len(held))
         if index is not None and max(len(index), *index) < len(held):
             found.append((held, index, isinstance(node.slice, ast.Slice)))
+    found += [(held, index, False) for held, index in _one_by_one(loop or tree, frame)]
     # A slice may have cut the index itself: `idx = order[at : at + size]`, `x[idx]`.
     by_index = [(held, index) for held, index, is_slice in found if not is_slice]
     return by_index or [(held, index) for held, index, _ in found]
+
+
+def _one_by_one(tree: Any, frame: FrameType) -> Iterator[tuple[Any, list[int]]]:
+    """`[records[i] for i in order[at : at + size]]`: the numbers are no data."""
+    for node in ast.walk(tree):
+        if not isinstance(node, ast.ListComp) or len(node.generators) != 1 or node.generators[0].ifs:
+            continue
+        target, through = node.generators[0].target, node.generators[0].iter
+        numbers = calls.resolve(through, frame)
+        if isinstance(through, ast.Subscript) and isinstance(through.slice, ast.Slice):
+            whole, cut = calls.resolve(through.value, frame), _value(through.slice, frame)
+            is_list = type(whole) in (list, tuple) or holders.is_array(whole)
+            numbers = whole[cut] if is_list and cut is not None else None
+        for part in ast.walk(node.elt) if isinstance(target, ast.Name) else ():
+            if not isinstance(part, ast.Subscript) or getattr(part.slice, "id", "") != target.id:
+                continue
+            held = calls.resolve(part.value, frame)
+            if columns.is_data(held):
+                index = _index(list(numbers) if type(numbers) is tuple else numbers, len(held))
+                if index is not None and max(len(index), *index) < len(held):
+                    yield held, index
 
 
 def _value(node: Any, frame: FrameType) -> Any:

@@ -202,7 +202,7 @@ def at_in_loop(scan: Optional[dict[str, Any]] = None) -> Optional[Sample]:
             if count == _MAX_LOOPS:
                 break
             for value in drawn:
-                found = _entry(value) if _is_data(value) and _may_hold(value, scan) else None
+                found = entry_of(value) if _is_data(value) and _may_hold(value, scan) else None
                 if found is not None:
                     return {**found, "by": "loop"}
         by_number = asked.in_loop(frame)
@@ -232,7 +232,7 @@ def _is_record(value: Any) -> bool:
     return not isinstance(value, (int, float)) and not callable(value) and not is_word
 
 
-def _entry(value: Any) -> Optional[Sample]:
+def entry_of(value: Any) -> Optional[Sample]:
     """A value that is a record of the program's, or else a part of one."""
     found = _entry_by(value, lambda entry: entry is value)
     return found or (
@@ -241,6 +241,8 @@ def _entry(value: Any) -> Optional[Sample]:
 
 
 def _entry_by(value: Any, is_it: Callable[[Any], bool]) -> Optional[Sample]:
+    """In the longest that has it: the others are cut from that."""
+    found: list[tuple[int, str, Any, Any]] = []
     for name, held in names.variables():
         if held is value:
             continue
@@ -254,8 +256,11 @@ def _entry_by(value: Any, is_it: Callable[[Any], bool]) -> Optional[Sample]:
             batch = _batch_of(held) if type(held) is not dict else None
             if batch is not None:
                 return of_row(batch, at[0])
-            return records.sample(name, held, len(held), at[0], None, likely=True)
-    return None
+            found.append((len(held), name, held, at[0]))
+    if not found:
+        return None
+    length, name, held, place = max(found, key=lambda one: one[0])
+    return records.sample(name, held, length, place, None, likely=True)
 
 
 def _is_in(value: Any, entry: Any) -> bool:
