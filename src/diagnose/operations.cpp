@@ -132,6 +132,9 @@ constexpr std::array kDomains{
     Domain{"cast",
            "a number is larger than the type holds (65504 in float16): scale it before, or use bfloat16"},
     Domain{"linalg.slogdet", kSingular},
+    Domain{"logdet",
+           "a determinant below 0 has no logarithm: where only its size counts, as in an invertible layer, "
+           "take torch.linalg.slogdet()[1]; a covariance has none below 0: look at what made it"},
     Domain{"linalg.det", kSingular},
     Domain{"linalg.inv", kSingular},
     Domain{"linalg.solve", kSingular},

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 import os
+import re
 import sys
 from collections.abc import Iterable, Iterator, Mapping
 from typing import Any, NamedTuple, Optional
@@ -50,6 +51,8 @@ _MASKS = frozenset(
 )
 # A number of Python's as a tensor: what is done with that puts it somewhere.
 _NUMBERS = frozenset(("lift", "lift_fresh", "lift_fresh_copy", "scalar_tensor", "clone"))
+# What PyTorch takes apart before it comes here, and makes NaN of by a number: the names it is called by.
+_TAKEN_APART = ("logdet",)
 # So only where one of their operands is infinite: a number, as a tensor that is infinite is seen anyhow.
 _SUMS = frozenset(("add", "sub", "rsub", "mul"))
 # What takes single numbers out of others, into a tensor of their own.
@@ -284,12 +287,25 @@ class Flow(TorchDispatchMode):
     ) -> Made:
         self._count += 1
         *here, given = _here(self._outside)
+        name, finite = _as_called(name, finite, here[1])
         node = _node_that_runs()  # of an `autograd.grad` inside the module
         return Made(name, *here, infinite, None, finite, False, node, *of_weights, self._count, bad, given)
 
     def _keep(self, origins: dict[int, Made], tensor: Any, made: Made) -> None:
         self._alive.append(tensor)
         origins[_address(tensor)] = made
+
+
+def _as_called(name: str, finite: bool, frame: Any) -> tuple[str, bool]:
+    """The operation, and whether it was given finite numbers: of a number that one of `_TAKEN_APART` puts
+    there, that one."""
+    if name not in _NUMBERS or frame is None:
+        return name, finite
+    text = frame["code"]
+    if "column" in frame:
+        text = text[frame["column"] - 1 : frame["end_column"] - 1]
+    called = [one for one in _TAKEN_APART if re.search(rf"\b{one}\(", text)]
+    return (called[0], True) if len(called) == 1 else (name, finite)
 
 
 def _all_tensors(value: Any, depth: int = _DEPTH) -> Iterator[Any]:

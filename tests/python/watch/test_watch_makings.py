@@ -254,6 +254,23 @@ def test_data_in_an_object_of_a_librarys(watch):
     assert (seen["kind"], seen["type"], seen["step"]) == ("input", "Net", 41)
 
 
+def test_what_pytorch_takes_apart_is_told_as_it_is_called(watch):
+    """`logdet` of a negative determinant is a NaN that it puts there by itself."""
+
+    class Mix(nn.Module):
+        def __init__(self):
+            super().__init__()
+            self.weight = nn.Parameter(torch.eye(3))
+
+        def forward(self, turn):
+            return torch.logdet(self.weight * (-1.0 if turn == BAD else 1.0))
+
+    mix = Mix()
+    train(mix, lambda turn: mix(turn).square())
+    seen = light.harmless()  # its derivative is 0 there
+    assert (seen["op"], seen["finite_before"]) == ("logdet", True)
+
+
 def test_a_masked_mean_over_nothing(watch):
     """The loss of each element by itself divides nothing: the program's own division is the one."""
     model = nn.Linear(2, 3)
