@@ -43,8 +43,8 @@ constexpr std::array kPoints{
 
 // What keeps an operation's input where its result is finite: by its name in the graph or of its kernel.
 constexpr std::string_view kNoRow =
-    "a row of which every score is -inf, or one is inf, has none: leave such rows out, or let one score "
-    "stand";
+    "a row of which every score is -inf, or one is inf, has none: find why a mask leaves nothing of it, and "
+    "leave such a row out; where its result is not used, let one score stand";
 // CTCLoss's own documentation names zero_infinity for it.
 constexpr std::string_view kNoPath =
     "a target that is longer than its input has no path (repeated labels need a blank between them): leave "
@@ -66,6 +66,11 @@ constexpr std::string_view kDivisor =
     "a count that may be 0 is clamped to 1, or that step left out; elsewhere that hides it";
 constexpr std::string_view kOverflow =
     "it overflowed: find why what goes into it is so large; a clamp from above hides that";
+// The logarithm of a sum of it is finite all the same.
+constexpr std::string_view kOverflowingExp =
+    "it overflowed: where the logarithm of its sum is taken, torch.logsumexp gives that without it; else "
+    "find "
+    "why what goes into it is so large, as a clamp from above hides that";
 constexpr std::string_view kBeyondOne =
     "find why a number beyond -1..1 goes into it: where only rounding takes it there, clamp it a little "
     "inside of them (at 1 and -1 its derivative is infinite); elsewhere a clamp hides that";
@@ -93,7 +98,7 @@ constexpr std::array kDomains{
     Domain{"pow",
            "look at its base: it overflowed, or is negative with a fraction as exponent, or 0 with a "
            "negative one"},
-    Domain{"exp", kOverflow},
+    Domain{"exp", kOverflowingExp},
     Domain{"expm1", kOverflow},
     Domain{"acos", kBeyondOne},
     Domain{"asin", kBeyondOne},

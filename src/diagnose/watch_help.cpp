@@ -207,11 +207,12 @@ std::string derivative_help(const WatchFact& watch) {
         "the derivative of `pow` overflowed in float16 (above 65504), or is that of 0 with an exponent below "
         "1: "
         "compute it in float32, and look for the number that is so large");
+  // No epsilon moves an infinity.
+  const bool infinite = std::string_view(point->where).find("-inf") != std::string_view::npos;
   return fmt::format(
-      "the derivative of `{}` is not finite {}{}: keep what goes into it away from there (an epsilon, a "
-      "clamp); "
-      "a where() behind it does not help, one before it does",
-      op, point->where, half);
+      "the derivative of `{}` is not finite {}{}: keep what goes into it away from there ({}); a where() "
+      "behind it does not help, one before it does",
+      op, point->where, half, infinite ? "a large negative number in place of -inf" : "an epsilon, a clamp");
 }
 
 }  // namespace

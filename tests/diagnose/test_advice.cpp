@@ -7,10 +7,10 @@ namespace {
 TEST(AdviceNeed, OneBatchGivesNoNumber) {
   const Finding finding = diagnose(
       facts_of("nll_loss_forward.target", 371, 370, {{"layer", layer("fc.5", "out_features", 370)}}));
-  EXPECT_EQ(finding.fix.front(),
+  EXPECT_EQ(finding.fix.front(), "look at where the label is made: 1 of 4 is outside [0, 370)");
+  EXPECT_EQ(finding.fix.at(1),
             "if there are meant to be more than 370 classes: give `fc.5` more outputs than 370: as many as "
             "there are classes (372 at least: 371 is the highest of 4 labels seen)");
-  EXPECT_EQ(finding.fix.at(1), "if not, look at where the label is made: 1 of 4 is outside [0, 370)");
   EXPECT_FALSE(finding.layer->needed);
 }
 
@@ -38,7 +38,7 @@ TEST(AdviceNeed, OneHotAndTables) {
   EXPECT_TRUE(
       says(computed, "if 7 is a limit of the program's own (a capacity, a window), mask or leave out"));
   EXPECT_EQ(
-      diagnose(facts_of("one_hot.self", 8, 7, {{"sample", {{"dataset_index", 3}}}})).fix.front(),
+      diagnose(facts_of("one_hot.self", 8, 7, {{"sample", {{"dataset_index", 3}}}})).fix.at(1),
       "if there are meant to be more than 7 values: F.one_hot(..., num_classes=N), N as many as there are "
       "values (9 at least: 8 is the highest of 4 values seen); what takes it has to be as wide");
   const Finding finding = diagnose(facts_of(
@@ -243,7 +243,7 @@ TEST(AdviceKnob, TheHeadOfALibrarysModel) {
   finding =
       diagnose(facts_of("nll_loss_forward.target", 3, 3,
                         {{"layer", layer("classifier", "out_features", 3)}, {"library", kTransformersHead}}));
-  EXPECT_EQ(finding.fix.front(),
+  EXPECT_EQ(finding.fix.at(1),
             "if there are meant to be more than 3 classes: from_pretrained(..., num_labels=N), or num_labels "
             "in the config, N as many as there are classes (4 at least: 3 is the highest of 4 labels seen)");
   EXPECT_FALSE(finding.layer->needed);
@@ -255,7 +255,7 @@ TEST(AdviceKnob, AnUnknownLibraryIsNamed) {
       {{"layer", layer("net.head", "out_features", 3)},
        {"library",
         {{"caller", ""}, {"owner", "somelib"}, {"maker", "Net"}, {"owners", {"somelib.nets.Net"}}}}}));
-  EXPECT_EQ(finding.fix.front(),
+  EXPECT_EQ(finding.fix.at(1),
             "if there are meant to be more than 3 classes: create Net of somelib so that `net.head` has as "
             "many outputs as there are classes (4 at least: 3 is the highest of 4 labels seen)");
 }
@@ -416,7 +416,7 @@ TEST(AdviceMask, WhatInterpolationMakes) {
 
 TEST(AdviceKnob, OneHotOfALibrary) {
   const json library = {{"caller", "somelib"}, {"callers", {"somelib.encode"}}};
-  EXPECT_EQ(diagnose(facts_of("one_hot.self", 12, 12, {{"library", library}})).fix.front(),
+  EXPECT_EQ(diagnose(facts_of("one_hot.self", 12, 12, {{"library", library}})).fix.at(1),
             "if there are meant to be more than 12 values: somelib calls one_hot with num_classes=12: give "
             "it more places than 12: as many as there are values (13 at least: "
             "12 is the highest of 4 values seen)");

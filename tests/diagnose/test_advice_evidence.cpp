@@ -156,12 +156,11 @@ TEST(AdviceEvidence, LabelsOfNoRecordAreNotCorrectedInTheData) {
   facts["op"] = "cross_entropy";
   facts["variable"] = {{"name", "labels"}, {"index", {2, 37}}};
   const Finding found = diagnose(facts);
-  EXPECT_TRUE(says(found, "if not, look at where `labels` is made: 6 of 1536 are outside [0, 4)"))
-      << all(found);
+  EXPECT_TRUE(says(found, "look at where `labels` is made: 6 of 1536 are outside [0, 4)")) << all(found);
   EXPECT_FALSE(says(found, "correct the labels")) << all(found);
   EXPECT_FALSE(says(found, "if they are positions")) << all(found);
   facts["sample"] = {{"dataset_index", 3}};
-  EXPECT_TRUE(says(diagnose(facts), "if not, correct the labels")) << all(diagnose(facts));
+  EXPECT_TRUE(says(diagnose(facts), "if 4 is not a class, correct the labels")) << all(diagnose(facts));
 }
 
 // All 24 are the size itself: what makes them may read it, and would grow with it.
@@ -220,6 +219,48 @@ TEST(AdviceEvidence, PlacesInASequenceAskForNoOutputs) {
   const Finding found = diagnose(facts);
   EXPECT_FALSE(says(found, "meant to be more")) << all(found);
   EXPECT_TRUE(found.fix.front().starts_with("`heads` is as long as there are classes (31)")) << all(found);
+}
+
+// An answer's place, counted in characters: `qa_outputs` has two outputs, and the classes are the tokens.
+TEST(AdviceEvidence, PlacesInTheIdsAskForNoOutputs) {
+  json facts = facts_of("nll_loss_forward.target", 149, 38, {{"scan", {{"bad", 5}, {"total", 8}}}});
+  facts["variable"] = {{"name", "start_positions"}, {"index", {0}}};
+  facts["ids_as_long"] = "input_ids";
+  Finding found = diagnose(facts);
+  EXPECT_FALSE(says(found, "meant to be more")) << all(found);
+  EXPECT_TRUE(found.fix.front().starts_with("a row of `input_ids` is as long as there are classes (38)"))
+      << all(found);
+  facts["layer"] = layer("head", "out_features", 38);
+  EXPECT_TRUE(says(diagnose(facts), "meant to be more")) << all(diagnose(facts));
+}
+
+// The brightness of a palette's colours.
+TEST(AdviceEvidence, PicturesTurnedGreyAskForNoClasses) {
+  json facts = facts_of("nll_loss2d_forward.target", 113, 6,
+                        {{"scan", {{"bad", 1146}, {"total", 8192}, {"max", 113}}},
+                         {"tensor", {{"shape", {8, 32, 32}}}},
+                         {"layer", layer("head", "out_channels", 6)}});
+  facts["values"] = json::array({json::array({113, 300}), json::array({75, 400}), json::array({14, 446})});
+  EXPECT_TRUE(says(diagnose(facts), "meant to be more")) << all(diagnose(facts));
+  facts["greys"] = true;
+  const Finding found = diagnose(facts);
+  EXPECT_FALSE(says(found, "meant to be more")) << all(found);
+  EXPECT_TRUE(found.fix.front().starts_with("if the masks are pictures with a palette")) << all(found);
+  EXPECT_TRUE(says(found, "if not, correct it where it is made")) << all(found);
+}
+
+// random.randint(0, n_items) gives n_items, too: a row for that would be an item that nobody has.
+TEST(AdviceEvidence, ARangeThatHoldsItsEndAsksForNoRow) {
+  json facts = facts_of("embedding.indices", 1500, 1500, {{"layer", layer("item", "num_embeddings", 1500)}});
+  EXPECT_TRUE(says(diagnose(facts), "rows")) << all(diagnose(facts));
+  facts["end"] = {{"text", "random.randint(0, self.n_items)"}, {"file", "ncf.py"}, {"lines", {34, 36}}};
+  const Finding found = diagnose(facts);
+  EXPECT_EQ(
+      found.fix.front(),
+      "if they are drawn by `random.randint(0, self.n_items)` (ncf.py:34 and 36): it gives its end as well, "
+      "so take 1 off the end there");
+  EXPECT_FALSE(says(found, "more rows") || says(found, "num_embeddings")) << all(found);
+  EXPECT_FALSE(found.layer->needed);
 }
 
 // A row more at the end hides that all ids read another one's vector.

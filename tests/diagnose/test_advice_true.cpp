@@ -192,9 +192,9 @@ TEST(AdviceTrue, LabelsThatTheProgramMakesAreNoFiles) {
   json labels = facts_of("one_hot.self", 5, 5, {{"scan", {{"min", 1}, {"total", 6}}}});
   labels["variable"] = {{"name", "label"}, {"index", {3}}};
   labels["sample"] = {{"dataset_index", 3}};
-  EXPECT_TRUE(says(diagnose(labels), "if not, correct the labels")) << all(diagnose(labels));
+  EXPECT_TRUE(says(diagnose(labels), "if 5 is not a class, correct the labels")) << all(diagnose(labels));
   labels["sample"] = {{"batch", 13}, {"by", "hand"}, {"one_of", {1, 2}}, {"of", 2}};
-  EXPECT_TRUE(says(diagnose(labels), "if not, look at where `label` is computed")) << all(diagnose(labels));
+  EXPECT_TRUE(says(diagnose(labels), "look at where `label` is computed")) << all(diagnose(labels));
   EXPECT_FALSE(says(diagnose(labels), "counted from 1")) << all(diagnose(labels));
 }
 

@@ -173,9 +173,10 @@ TEST(DiagnoseCounts, WhatTheyAddUpTo) {
   expect(
       ViolationFacts("repeat_interleave.repeats", -1, 5).below(), Cause::kIndexOutOfRange,
       "repeat_interleave: repeats[3] is -1, but it must not be negative",
-      "look at where the counts are computed: 1 of 32 is negative: a difference the wrong way round "
-      "(an end that lies before its begin), or a look-up that found nothing (-1); 0 in its place would hide "
-      "that");
+      "look at where the counts are computed: 1 of 32 is negative: where more is taken off than there was (a "
+      "shift, a rounding), 0 in its place is right; it would hide a difference the wrong way round (an end "
+      "that "
+      "lies before its begin), and a look-up that found nothing (-1)");
 }
 
 // hi is one more than the specified elements, of which there are 5; a row has 3 columns.

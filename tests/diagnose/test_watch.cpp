@@ -158,7 +158,9 @@ TEST(Watch, AVarianceOfOneRowWantsMoreRows) {
 TEST(Watch, AdviceFitsTheOperation) {
   json watch = {{"what", "inf"}, {"kind", "loss"}, {"step", 1}, {"unit", "step"}, {"op", "exp"}};
   EXPECT_TRUE(advises(
-      watch, "`exp`: it overflowed: find why what goes into it is so large; a clamp from above hides that"));
+      watch,
+      "`exp`: it overflowed: where the logarithm of its sum is taken, torch.logsumexp gives that without it; "
+      "else find why what goes into it is so large, as a clamp from above hides that"));
   EXPECT_FALSE(advises(watch, "epsilon"));
   watch["op"] = "cummax";
   EXPECT_EQ(fix_of(watch).front(), "look at what goes into `cummax` in step 1");

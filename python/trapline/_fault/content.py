@@ -10,6 +10,7 @@ from trapline._fault.data import (
     casts,
     collated,
     counts,
+    ends,
     fits,
     hand,
     masked,
@@ -164,6 +165,7 @@ def look_into(
         facts["greys"] = texts.speak_of(*_GREYS)
     if operator.startswith(("nll_loss", "one_hot", "embedding")):
         add("calendar", lambda: calendars.calendar_facts(scan))
+        add("end", lambda: ends.end_facts(scan, facts.get("made")))
     if operator.startswith("multinomial"):
         facts["scores"] = texts.speak_of("logit", "softmax", "generate(")
         add("sampler", lambda: samplers.sampler_facts(content, scan))
@@ -240,6 +242,8 @@ def look_into(
             add("other_head", lambda: other(facts.get("layer"), highest))
         if operator.startswith("nll_loss") and variables.is_as_long(name, scan.get("hi")):
             facts["as_long"] = True
+        if operator.startswith("nll_loss") and "layer" not in facts:
+            add("ids_as_long", lambda: variables.ids_as_long(tensor, scan.get("hi")))
         if operator.startswith("nll_loss") and "counted" not in facts:
             at = facts.get("variable")
             add("counted", lambda: namesakes.tied(facts.get("layer"), at, scan.get("max")))

@@ -184,8 +184,11 @@ void read_places(const json& object, Violation& facts) {
   facts.two_colours = boolean(object, "two_colours").value_or(false);
   facts.sums_to_one = boolean(object, "sums_to_one").value_or(false);
   facts.as_long = boolean(object, "as_long").value_or(false);
+  facts.ids_as_long = text(object, "ids_as_long");
   facts.categories = boolean(object, "categories").value_or(false);
   facts.pretrained = boolean(object, "pretrained").value_or(false);
+  if (const json* at = object_member(object, "end"); at != nullptr && !text(*at, "text").empty())
+    facts.end = EndFact{text(*at, "text"), text(*at, "file"), integers(*at, "lines")};
   if (const json* at = object_member(object, "calendar"))
     facts.calendar =
         CalendarFact{MadeAt{text(*at, "text"), text(*at, "file"), integer(*at, "line").value_or(0)},

@@ -1,6 +1,8 @@
-// What a calendar counts from 1, the months or the days of a week: the first of the places is never used, and
-// a place more would leave all of them one too late.
+// Numbers up to a last one, which is the number of places. What a calendar counts from 1, the months or the
+// days of a week: the first of the places is never used, and a place more would leave all of them one too
+// late. And what is drawn from a range that holds its end.
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 
 #include "diagnose/violation/writer.hpp"
 
@@ -21,6 +23,20 @@ bool ViolationWriter::write_calendar() {
                     place));
   }
   if (by == 1) fix(fmt::format("if not: {}: {}", look_at_computation("the " + nouns()), outside()));
+  if (finding_.layer) finding_.layer->needed.reset();
+  return true;
+}
+
+bool ViolationWriter::write_end() {
+  if (!facts.end || facts.end->lines.empty() || !only(hi())) return false;
+  const auto& [text, file, lines] = *facts.end;
+  const std::string also = lines.size() > 1
+                               ? fmt::format(" and {}", fmt::join(lines.begin() + 1, lines.end(), ", "))
+                               : std::string();
+  finding_.summary += fmt::format("; `{}` may give {} itself", text, hi());
+  fix(fmt::format("if they are drawn by `{}` ({}{}): it gives its end as well, so take 1 off the end there",
+                  text, file_and_line(file, lines.front()), also));
+  fix(fmt::format("if not: {}: {}", look_at_computation("the " + nouns()), outside()));
   if (finding_.layer) finding_.layer->needed.reset();
   return true;
 }

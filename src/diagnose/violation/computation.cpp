@@ -78,10 +78,9 @@ bool ViolationWriter::write_product() {
       "that each part "
       "stays below its own size, and that what one is multiplied with is the size of the others",
       size->text, file_and_line(size->file, size->line)));
-  fix(only(hi())
-          ? fmt::format("where it is a plain count, of what may be 0 to {}, there are {} of them: one more",
-                        hi(), next(hi()))
-          : std::string("where it is a plain count, it counts too few"));
+  if (only(hi()))
+    fix(fmt::format("where it is a plain count, of what may be 0 to {}, there are {} of them: one more", hi(),
+                    next(hi())));
   return true;
 }
 

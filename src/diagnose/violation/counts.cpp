@@ -56,8 +56,9 @@ void write_sum(ViolationWriter& w) {
 void write_negative(ViolationWriter& w) {
   w.finding().summary = fmt::format("{}, but it must not be negative", w.opening());
   w.fix(
-      fmt::format("{}: {} of {} {} negative: a difference the wrong way round (an end that lies before "
-                  "its begin), or a look-up that found nothing (-1); 0 in its place would hide that",
+      fmt::format("{}: {} of {} {} negative: where more is taken off than there was (a shift, a rounding), 0 "
+                  "in its place is right; it would hide a difference the wrong way round (an end that lies "
+                  "before its begin), and a look-up that found nothing (-1)",
                   w.look_at_computation("the counts"), w.facts.scan.bad, w.facts.scan.total,
                   w.facts.scan.bad == 1 ? "is" : "are"));
   w.fix_sample();

@@ -112,6 +112,12 @@ struct CalendarFact {
   std::int64_t by = 1;    // what the program divides it by
 };
 
+// The program's draws up to the number of places, by what gives that number as well.
+struct EndFact {
+  std::string text, file;
+  std::vector<std::int64_t> lines{};
+};
+
 // Beside the layer that was given the numbers, the one that has their name.
 struct NamesakeFact {
   std::string name;  // "heads.colour"
@@ -216,6 +222,7 @@ struct Violation {  // NOLINT(clang-analyzer-optin.performance.Padding): by what
   std::optional<Process> process;
   std::optional<Progress> progress;
   std::optional<FitsFact> fits;
+  std::optional<EndFact> end;            // where the numbers may be drawn
   std::optional<CalendarFact> calendar;  // may be what the numbers are
   std::optional<NamesakeFact> namesake;
   std::optional<TrainedFact> trained;      // while this call evaluates
@@ -235,6 +242,7 @@ struct Violation {  // NOLINT(clang-analyzer-optin.performance.Padding): by what
   bool two_colours = false;  // the row with labels of 255 has no others but 0, and other rows have 1
   bool sums_to_one = false;  // each row of what is drawn by adds up to 1
   bool as_long = false;      // the variable that holds the labels has as many columns as there are classes
+  std::string ids_as_long;   // ids with a row for each label, and as many places in it as there are classes
   std::optional<SiblingsFact> siblings;
   std::optional<NamesakeFact> partner;  // the one other table of the module, which has more rows
   std::optional<CodesFact> codes;

@@ -394,7 +394,7 @@ void diagnose_id(ViolationWriter& w) {
                                     table_text(w, ""), w.hi(), w.range());
   if (!w.above()) return write_negative(w);
   if (w.both_sides()) return write_off_range(w);
-  if (w.write_calendar() || w.write_namesake() || w.write_other_head()) return;
+  if (w.write_calendar() || w.write_end() || w.write_namesake() || w.write_other_head()) return;
   const std::string special = special_name(w);
   if (special.empty() && w.write_own_number()) return;
   if (!special.empty()) {

@@ -319,9 +319,9 @@ void fix_above(ViolationWriter& w) {
     if (of_data && w.likely() && !w.of_one_record() && !from_one && !w.facts.fits &&
         w.facts.library.caller.empty() && !w.only(w.hi()))
       w.fix(
-          fmt::format("if it is right, what it indexes is too short: {} elements at least; was that made for "
-                      "a part of the data?",
-                      need.count));
+          fmt::format("see whether both are made of the same data, and counted in the same way: there are {} "
+                      "elements, and indices up to {}",
+                      w.hi(), need.count - 1));
     return;
   }
   if (runs_over_the_end(w)) {

@@ -126,6 +126,25 @@ std::string correct_record(const ViolationWriter& w) {
              : "correct it where it is made";
 }
 
+// No layer makes so many outputs, and the target, or each row of the ids that go with it, has just as many
+// places: its numbers are places in it (a head, a span).
+bool are_places(const ViolationWriter& w) {
+  const bool as_long = w.facts.as_long || !w.facts.ids_as_long.empty();
+  return as_long && !counted_more(w) && w.layer().empty() && w.op() == "cross_entropy";
+}
+
+void write_places(ViolationWriter& w) {
+  const std::string longer = w.facts.as_long ? w.users() : fmt::format("a row of `{}`", w.facts.ids_as_long);
+  w.finding().also = {Cause::kNumClassesMismatch};
+  w.fix(fmt::format(
+      "{} is as long as there are classes ({}): where {} are places in it, those lie behind its end: count "
+      "them in what it holds (tokens, not characters), after it is cut, and leave out what points behind "
+      "the cut",
+      longer, w.hi(), w.facts.as_long ? "its numbers" : w.users()));
+  w.fix(fmt::format("if they are no places, look at where {} is made: {}", w.users(), w.outside()));
+  w.fix_sample();
+}
+
 void write_too_few_outputs(ViolationWriter& w) {
   const bool known = counted_more(w);
   if (!known) fix_categories(w);
@@ -175,17 +194,7 @@ void write_too_few_outputs(ViolationWriter& w) {
         w.hi()));
     return;
   }
-  // The target is as long as there are classes: its numbers are places in it (a head, a span), and no layer
-  // makes more of them.
-  if (w.facts.as_long && !known && w.layer().empty() && w.op() == "cross_entropy") {
-    w.fix(
-        fmt::format("{} is as long as there are classes ({}): where its numbers are places in the sequence, "
-                    "these lie behind its "
-                    "end: compute them after it is cut, or leave out what points behind the cut",
-                    w.users(), w.hi()));
-    w.fix(fmt::format("if they are no places, look at where {} is made: {}", w.users(), w.outside()));
-    return;
-  }
+  const auto begin = static_cast<std::ptrdiff_t>(w.finding().fix.size());
   if (w.fix_size(Situation::kClasses, more_outputs(w))) {
     const bool other = w.maybe_from_one();
     if (other) w.fix(w.from_one(w.in_code("labels")));
@@ -204,7 +213,14 @@ void write_too_few_outputs(ViolationWriter& w) {
     const std::string mend = made      ? w.look_at_computation("the labels")
                              : no_data ? fmt::format("look at where {} is made", w.own("the " + w.noun()))
                                        : fmt::format("correct the {}", w.nouns());
-    w.fix(fmt::format("if {}, {}: {}", other ? "neither" : "not", mend, w.outside()));
+    // What one batch shows asks to be looked at first; only all labels say how many classes there are.
+    const std::string unless =
+        mend.starts_with("look") ? "" : fmt::format("if {} is not {}, ", w.value(), one_of_them(w));
+    auto& fixes = w.finding().fix;
+    if (known || w.all_seen())
+      w.fix(fmt::format("if {}, {}: {}", other ? "neither" : "not", mend, w.outside()));
+    else
+      fixes.insert(fixes.begin() + begin, fmt::format("{}{}: {}", unless, mend, w.outside()));
   }
   if (w.hi() == 1) {
     w.fix(
@@ -242,6 +258,19 @@ void write_in_between(ViolationWriter& w) {
     w.fix(
         "look at how the masks are read and changed: numbers between the classes and 255 come of "
         "interpolation, or of the brightness of a picture whose classes are a palette's numbers");
+}
+
+// Numbers of several kinds in maps of a program that turns pictures grey: brightness, of whatever size.
+bool are_greys(const ViolationWriter& w) {
+  return w.facts.greys && w.facts.tensor.shape.size() >= 3 && w.distinct() >= 2 && !counted_more(w);
+}
+
+void write_greys(ViolationWriter& w) {
+  w.finding().also = {Cause::kNumClassesMismatch};
+  write_in_between(w);
+  w.fix(fmt::format("if not, {}: {}", correct_record(w), w.outside()));
+  w.fix_sample();
+  if (w.finding().layer) w.finding().layer->needed.reset();
 }
 
 // One far beyond the range among so many that as many classes would have shown more of them.
@@ -415,7 +444,8 @@ void write_negative(ViolationWriter& w) {
 
 void diagnose_label(ViolationWriter& w) {
   write_summary(w);
-  if (w.above() && (w.write_calendar() || w.write_namesake() || w.write_other_head())) return;
+  if (w.above() && (w.write_calendar() || w.write_end() || w.write_namesake() || w.write_other_head()))
+    return;
   if (w.facts.filled && w.only(w.hi())) return write_filled(w);
   constexpr std::size_t kSeveral = 3;  // of two, one may be a mark
   if (w.both_sides() && (w.facts.tensor.shape.size() >= 3 || w.distinct() >= kSeveral))
@@ -433,6 +463,10 @@ void diagnose_label(ViolationWriter& w) {
     w.finding().also = {Cause::kNumClassesMismatch};
   } else if (w.is_padding()) {
     write_padding(w);
+  } else if (are_places(w)) {
+    write_places(w);
+  } else if (are_greys(w)) {
+    write_greys(w);
   } else if (w.made_between()) {
     w.write_made_between();
   } else if (w.facts.named_classes > 0) {

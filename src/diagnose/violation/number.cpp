@@ -246,10 +246,12 @@ struct Squashed {
 constexpr std::array kSquashed{
     Squashed{"tanh", "a tanh puts out [-1, 1]",
              "torch.sigmoid in place of the tanh; or nothing in its place, and nn.BCEWithLogitsLoss()"},
-    Squashed{"cosine", "a cosine lies in [-1, 1]",
-             "scale it, and take it for a score: F.binary_cross_entropy_with_logits(scale * input, target); "
-             "or a loss "
-             "for cosines: F.cosine_embedding_loss; as a probability it is (1 + input) / 2"},
+    Squashed{
+        "cosine", "a cosine lies in [-1, 1]",
+        "scale it, and take it for a score: F.binary_cross_entropy_with_logits(scale * input, target); or, "
+        "as "
+        "a probability, it is (1 + input) / 2; a loss for cosines, F.cosine_embedding_loss, takes targets "
+        "of 1 and -1, and nothing of 0"},
     Squashed{
         "one_less_exp", "1 - exp(x) is below 0 where x is above 0",
         "find why what the exp is given is above 0: for a rate it is -rate, and a rate must not be negative "
@@ -430,20 +432,23 @@ void diagnose_probability(ViolationWriter& w) {
     if (min >= -kRounding && max <= 1 + kRounding) {
       w.fix("p.clamp(0, 1): only rounding leaves the range");
     } else {
-      // Logits are of both signs, and differ; few of them lie within [0, 1].
-      const bool logits = !some_are_bad(w) && (min < 0 || (max > min && max > 2));
+      // Logits are of both signs; few of them lie within [0, 1].
+      const bool logits = !some_are_bad(w) && min < 0;
       if (logits) {
         w.fix(
             "if these are logits: torch.bernoulli(torch.sigmoid(logits)), or "
             "Bernoulli(logits=logits).sample()");
       }
-      w.fix(fmt::format("{}look at where {} is computed: {}", logits ? "if they are probabilities, " : "",
-                        w.own("the input"),
-                        min == max && max > 1
-                            ? fmt::format("all are {}: in percent, divide by 100; a schedule that goes "
-                                          "beyond 1 needs a limit",
-                                          to_text(*w.facts.scan.max))
-                            : w.outside()));
+      w.fix(fmt::format(
+          "{}look at where {} is computed: {}", logits ? "if they are probabilities, " : "",
+          w.own("the input"),
+          min == max && max > 1 ? fmt::format("all are {}: in percent, divide by 100; a schedule that goes "
+                                              "beyond 1 needs a limit",
+                                              to_text(*w.facts.scan.max))
+          : min >= 0 && !some_are_bad(w) ? fmt::format("{}; a ratio of which 1 and more mean always wants "
+                                                       ".clamp(max=1)",
+                                                       w.outside())
+                                         : w.outside()));
     }
   }
   w.fix_sample();

@@ -208,6 +208,8 @@ class ViolationWriter {
   // want numbers of their own, and no larger table. False: it is not so, or not known.
   bool write_renumber(const std::string& look);
   // The same of the layer: another one beside it has the numbers' name.
+  // Drawn up to the number of places, and that too.
+  bool write_end();
   // Counted from 1 by a calendar.
   bool write_calendar();
   bool write_namesake();

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from itertools import accumulate
 from types import FrameType
 from typing import Any, NamedTuple, Optional
 
@@ -430,6 +431,10 @@ def of_collated(tensor: Any, scan: dict[str, Any]) -> Optional[Sample]:
     now, first = _making(), scan.get("first", -1)
     if now is None or not _is_collated(now) or first < 0 or not tensor.dim():
         return None
+    flat = _row_of_flat(tensor, first, now.made)
+    if flat is not None and is_int(now.indices[flat]):
+        sample = {**now.sample, "row": flat, "dataset_index": int(now.indices[flat])}
+        return where.described(sample, now.data_set, now.loader)
     if tensor.shape[0] != len(now.made):
         return None
     row = values.unravel(first, tensor.shape)[0]
@@ -440,6 +445,26 @@ def of_collated(tensor: Any, scan: dict[str, Any]) -> Optional[Sample]:
         return None
     sample = {**now.sample, "row": row, "dataset_index": int(now.indices[row])}
     return where.described(sample, now.data_set, now.loader)
+
+
+def _row_of_flat(tensor: Any, first: int, made: list[Any]) -> Optional[int]:
+    """The record of an element of a tensor in which a part of all records stands, one after the other."""
+    if tensor.dim() != 1 or tensor.numel() > values.MAX_ELEMENTS:
+        return None
+    for place in range(len(parts_of(made[0]))):
+        held = [parts_of(record)[place : place + 1] for record in made]
+        parts = [
+            holders.as_tensor(one[0], values.MAX_ELEMENTS) for one in held if one and holders.is_array(one[0])
+        ]
+        if len(parts) != len(made) or any(part is None or part.dim() != 1 for part in parts):
+            continue
+        ends = list(accumulate(len(part) for part in parts))
+        if ends[-1] != len(tensor):
+            continue
+        begins = [0, *ends]
+        if all(bool((tensor[at : at + len(part)] == part).all()) for at, part in zip(begins, parts)):
+            return next(row for row, end in enumerate(ends) if first < end)
+    return None
 
 
 def _has(record: Any, value: Any) -> bool:

@@ -12,7 +12,7 @@ from typing import Any, Optional
 from trapline._fault.data import match
 from trapline._fault.data.casts import storage_pointer
 from trapline._fault.data.values import bad_mask, unravel
-from trapline._fault.program import holders
+from trapline._fault.program import holders, scope
 from trapline._library import capi
 
 _EXACT = {"bfloat16": 1 << 8, "float16": 1 << 11}  # whole numbers up to there, and not all beyond
@@ -21,6 +21,7 @@ _MAX_SORTED = 1 << 20
 _BUDGET = 1 << 24  # elements of all candidates
 _PARTS = 16  # rows or columns of a candidate that are tried by themselves
 _MAX_PLACES = 64
+_MIN_LENGTH = 8  # fewer may be anything
 _TELLING = 4
 _TELLING_MIXED = 8  # elements that tell when their order is not looked at
 _OTHERS = 3  # of a piece, those that are not the most frequent one
@@ -79,6 +80,20 @@ def is_as_long(name: str, size: Any) -> bool:
             if held_as == name and holders.is_array(value):
                 return value.ndim > 1 and int(value.shape[-1]) == size
     return False
+
+
+def ids_as_long(target: Any, size: Any) -> Optional[str]:
+    """The ids of which each row has as many places as there are classes, one row for each label: the classes
+    are these places."""
+    if type(size) is not int or size < _MIN_LENGTH or not scope.is_tensor(target) or target.dim() != 1:
+        return None
+    for frame in holders.user_frames():
+        for name, value in holders.held_by(frame):
+            if holders.is_array(value) and tuple(value.shape) == (len(target), size) and len(target) != size:
+                held = holders.as_tensor(value, _MAX)
+                if held is not None and not held.dtype.is_floating_point and held.dtype.itemsize > 1:
+                    return name
+    return None
 
 
 def _empty_row(tensor: Any, given: Any, first: int) -> Optional[dict[str, Any]]:

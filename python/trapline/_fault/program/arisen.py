@@ -39,6 +39,7 @@ _MAKERS = {
     *("acos", "asin", "atanh", "acosh", "cosh", "sinh", "tan", "logit", "prod", "std", "var", "mean"),
     *("softmax", "logsoftmax", "norm", "lgamma", "erfinv"),
 }
+_OF_ROWS = ("softmax", "logsoftmax")  # which a mask may leave nothing of
 # Calls that hand finite numbers on as such.
 _KEEPING = {
     *("to", "float", "double", "half", "cuda", "cpu", "view", "reshape", "squeeze", "unsqueeze", "flatten"),
@@ -288,13 +289,22 @@ def _number(frame: FrameType, node: Any) -> Optional[tuple[float, float]]:
 def _facts(statement: Statement, op: str) -> Facts:
     text = computed.text_of(statement.node)
     name = {"name": statement.name} if statement.name else {}
+    masked = op in _OF_ROWS and any(map(_is_infinite, ast.walk(statement.node)))
     return {
         "op": op,
+        **({"finite": False} if masked else {}),
         "text": text,
         "line": statement.line,
         **name,
         **origin_of(statement.frame.f_code, statement.line),
     }
+
+
+def _is_infinite(node: Any) -> bool:
+    """`float("-inf")`, `torch.inf`."""
+    if isinstance(node, ast.Call) and getattr(node.func, "id", "") == "float" and len(node.args) == 1:
+        return str(getattr(node.args[0], "value", "")).strip("+-").lower() in ("inf", "infinity")
+    return getattr(node, "attr", getattr(node, "id", "")) in ("inf", "NINF", "PINF")
 
 
 def origin_of(code: CodeType, line: int) -> Facts:

@@ -36,7 +36,9 @@ def by_it(names: Iterable[str], made: set[tuple[str, int]], function: Any = None
                     continue
                 is_name = isinstance(part, ast.Name)
                 hidden = is_name and part.id in own and id(node) not in there
-                if not hidden and not (is_name and _is_another(part.id, within.get(id(node)), known)):
+                around = within.get(id(node))
+                other = is_name and around is not function and _is_given_another(part.id, around, known)
+                if not hidden and not other and not (is_name and _is_another(part.id, around, known)):
                     return {"read": {"file": file, "line": node.lineno}}
     return {}
 
@@ -56,6 +58,23 @@ def _is_another(name: str, function: Any, known: set[str]) -> bool:
         and any(isinstance(target, ast.Name) and target.id == name for target in node.targets)
     ]
     return bool(given) and not any(_leaf(part) in known for value in given for part in ast.walk(value))
+
+
+def _is_given_another(name: str, function: Any, known: set[str]) -> bool:
+    """A parameter of the function that no call of it gives any of `known`."""
+    spec = getattr(function, "args", None)
+    if spec is None or name not in {one.arg for one in (*spec.posonlyargs, *spec.args, *spec.kwonlyargs)}:
+        return False
+    called = getattr(function, "name", "")
+    if called in ("__init__", "forward"):  # called by another name
+        return False
+    given = [
+        part
+        for _, _, _, call in texts.calls_of(called)
+        for one in (*call.args, *(keyword.value for keyword in call.keywords))
+        for part in ast.walk(one)
+    ]
+    return not any(_leaf(part) in known for part in given)
 
 
 def _decides(node: Any) -> Iterator[Any]:
