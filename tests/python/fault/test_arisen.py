@@ -128,3 +128,12 @@ def test_two_places_that_write_gradients_are_none() -> None:
     weight.grad /= 2
     weight.grad.add_(1.0)
     assert written.gradients() == {}
+
+
+def test_what_a_mask_leaves_nothing_of_is_made_of_infinities() -> None:
+    logits, taken = torch.zeros(1, 3), torch.ones(1, 3, dtype=torch.bool)
+    pi = torch.softmax(logits.masked_fill(taken, float("-inf")), dim=-1)
+    found = told(pi)
+    assert found is not None and (found["op"], found["finite"]) == ("softmax", False)
+    pi = torch.softmax(logits / 0, dim=-1)
+    assert "finite" not in (told(pi) or {})

@@ -91,3 +91,13 @@ def test_a_variable_that_only_has_the_name_is_another(program):
     assert decided.by_it(["n_roles"], set()) == {}
     program("def pairs(cfg):\n    n_roles = cfg.n_roles\n    return 2 * n_roles\n")
     assert decided.by_it(["n_roles"], set()) == {"read": {"file": "net.py", "line": 3}}
+
+
+def test_a_parameter_that_no_call_gives_it_is_another(program):
+    text = (
+        "def ratings(n_items=1500):\n    return list(range(n_items))\n{}\ntable = nn.Embedding(n_items, 8)\n"
+    )
+    program(text.format("frame, n_items = ratings()"))
+    assert decided.by_it(["n_items"], {("net.py", 4)}) == {}
+    program(text.format("frame = ratings(n_items)"))
+    assert decided.by_it(["n_items"], {("net.py", 4)}) == {"read": {"file": "net.py", "line": 2}}

@@ -268,10 +268,10 @@ def test_a_fault_inside_the_data_set(tmp_path, workers):
     assert eval((tmp_path / "sample").read_text()) == {"batch": 2, "row": 3, "dataset_index": 13}
 
 
-@pytest.mark.parametrize("loop", [True, False])
+@pytest.mark.parametrize("kind", ["loop", "one after the other", "mixed"])
 @pytest.mark.parametrize("workers", [0, 2])
-def test_a_fault_inside_the_collate_function(tmp_path, workers, loop):
-    """The record that its loop is at; without one, those of the batch."""
+def test_a_fault_inside_the_collate_function(tmp_path, workers, kind):
+    """The record that its loop is at, or whose numbers stand there; without one, those of the batch."""
     from trapline._fault import violation as collector
 
     records = [(torch.tensor([at, at + 1]), at % 2) for at in range(10)]
@@ -282,8 +282,9 @@ def test_a_fault_inside_the_collate_function(tmp_path, workers, loop):
             (tmp_path / "sample").write_text(repr(told))
 
     def collate(samples):
-        if not loop:
-            breaks(torch.cat([samples[0][0], samples[1][0]]))
+        if kind != "loop":
+            cells = torch.cat([samples[0][0], samples[1][0]])
+            breaks(cells if kind != "mixed" else cells[[0, 2, 1, 3]])
             return len(samples)
         for _, (cells, _) in enumerate(samples):
             breaks(cells)
@@ -295,9 +296,9 @@ def test_a_fault_inside_the_collate_function(tmp_path, workers, loop):
         pass
     told = eval((tmp_path / "sample").read_text())
     assert (told["batch"], told.get("row"), told.get("dataset_index")) == (
-        (1, 1, 7) if loop else (1, None, None)
+        (1, None, None) if kind == "mixed" else (1, 1, 7)
     )
-    assert told.get("one_of") == (None if loop else [5, 7])
+    assert told.get("one_of") == ([5, 7] if kind == "mixed" else None)
 
 
 def test_install_twice_and_uninstall():

@@ -202,3 +202,12 @@ def test_a_target_that_is_as_long_as_there_are_classes():
     assert not variables.is_as_long("heads", 30)
     assert not variables.is_as_long("flat", 372)
     assert heads.reshape(-1).numel() == 372
+
+
+def test_ids_that_are_as_long_as_there_are_classes():
+    input_ids, mask = torch.ones(8, 38, dtype=torch.long), torch.ones(8, 38, dtype=torch.bool)  # noqa: F841
+    hidden = torch.zeros(8, 30)  # noqa: F841
+    start = torch.zeros(8, dtype=torch.long)
+    assert variables.ids_as_long(start, 38) == "input_ids"
+    assert variables.ids_as_long(start, 30) is None
+    assert variables.ids_as_long(torch.zeros(7, dtype=torch.long), 38) is None
