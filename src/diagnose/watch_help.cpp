@@ -111,6 +111,12 @@ std::string domain_help(const WatchFact& watch, const std::string& op) {
     return fmt::format(
         "`{}`{}, in a line of a library: {}: look at what it was given in {} {}, and how it was set up", op,
         given, domain->advice.substr(0, domain->advice.find(':')), watch.first.unit, watch.first.step);
+  if (!watch.zeros.empty() && watch.nan && watch.finite_before)  // an epsilon would hide it
+    return fmt::format(
+        "`{}`{}: its weights `{}` are 0 everywhere: look at how they are initialised; what is added to a "
+        "divisor "
+        "would hide that",
+        op, given, watch.zeros);
   if (watch.own) return fmt::format("{}; only if they are right: {}", own_text(op, given), domain->advice);
   return fmt::format("`{}`{}: {}", op, given, domain->advice);
 }

@@ -263,6 +263,52 @@ TEST(AdviceEvidence, ARangeThatHoldsItsEndAsksForNoRow) {
   EXPECT_FALSE(found.layer->needed);
 }
 
+// 8 bits hold -128 to 127, and there are 180 parts.
+TEST(AdviceEvidence, ANarrowTypeMakesNumbersNegative) {
+  json facts = facts_of("scatter_add.index", -113, 180,
+                        {{"scan", {{"bad", 17}, {"total", 50}, {"min", -128}, {"max", 120}}}});
+  facts["scan"]["reason"] = "below";
+  EXPECT_FALSE(says(diagnose(facts), "int8")) << all(diagnose(facts));
+  facts["narrow"] = "int8";
+  EXPECT_TRUE(diagnose(facts).fix.front().starts_with(
+      "if they went through int8 (the program speaks of it): that ends at 127, and what is beyond has become "
+      "256 less"))
+      << all(diagnose(facts));
+}
+
+// days // 30 of who has paid before.
+TEST(AdviceEvidence, ADivisionThatRoundsDown) {
+  json facts = facts_of("one_hot.self", -1, 6, {{"scan", {{"bad", 14}, {"total", 550}, {"min", -1}}}});
+  facts["scan"]["reason"] = "below";
+  facts["floored"] = {{"text", "frame['dpd'] // 30"}, {"file", "roll.py"}, {"line", 34}};
+  EXPECT_EQ(
+      diagnose(facts).fix.front(),
+      "if it comes of `frame['dpd'] // 30` (roll.py:34): `//` rounds down, and gives -1 for what lies a "
+      "little below 0: see what such a number means there");
+  facts["scan"]["value"] = -2;
+  facts["values"] = {{-2, 14}};
+  EXPECT_FALSE(says(diagnose(facts), "rounds down")) << all(diagnose(facts));
+}
+
+// One logit, and the labels of two classes choose among its columns.
+TEST(AdviceEvidence, OneColumnHasNoneForEachOfTwoClasses) {
+  json facts =
+      facts_of("gather.index", 1, 1, {{"scan", {{"bad", 76}, {"total", 300}, {"min", 0}, {"max", 1}}}});
+  facts["variable"] = {{"name", "y_test"}, {"index", {0}}};
+  const Finding found = diagnose(facts);
+  EXPECT_TRUE(says(found, "a model with one output has none for each of two classes")) << all(found);
+  EXPECT_FALSE(says(found, "look at where `y_test` is computed: 76")) << all(found);
+}
+
+// 300 labels, each twenty times.
+TEST(AdviceEvidence, WhatWasRepeatedIsCountedAsThat) {
+  json facts =
+      facts_of("gather.index", 4, 3, {{"scan", {{"bad", 40}, {"total", 6000}, {"min", 0}, {"max", 4}}}});
+  facts["variable"] = {{"name", "y_test"}, {"index", {0}}, {"repeated", true}};
+  EXPECT_TRUE(says(diagnose(facts), "40 of 6000 that are made of it are outside [0, 3)"))
+      << all(diagnose(facts));
+}
+
 // A row more at the end hides that all ids read another one's vector.
 TEST(AdviceEvidence, VectorsThatWereLoadedGetNoRowMore) {
   json facts = facts_of("embedding.indices", 71, 71, {{"layer", layer("embedding", "num_embeddings", 71)}});

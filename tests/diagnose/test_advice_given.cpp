@@ -431,7 +431,7 @@ TEST(AdviceGiven, GroupsOfOneSize) {
   json facts = {{"computed", {{"text", "i // self.per_site"}, {"line", 31}, {"file", "sites.py"}}},
                 {"scan", {{"total", 6}}}};
   const Finding finding = diagnose(facts_of("embedding.indices", 3, 3, facts));
-  EXPECT_TRUE(says(finding, "`//` by one number takes all groups to be as large")) << all(finding);
+  EXPECT_TRUE(says(finding, "`//` takes all groups to be as large")) << all(finding);
   EXPECT_FALSE(says(finding, "its very end")) << all(finding);
   EXPECT_FALSE(says(finding, "meant to be more")) << all(finding);
   facts["computed"]["text"] = "((angle + pi) / (2 * pi) * 3).floor().long()";

@@ -31,6 +31,7 @@ from trapline._fault.program import (
     computed,
     creations,
     filled,
+    floored,
     libraries,
     loss_labels,
     marks,
@@ -234,6 +235,10 @@ def look_into(
         if not (facts.get("weights") or {}).get("bad"):
             add("nan", lambda: nans.cast_facts(violation, predicate, "nan_cast" in facts))
         add("variable", lambda: variables.variable_facts(violation, tensor, predicate))
+        in_library = operator.startswith(_INDEXED) and "caller" in (facts.get("library") or {})
+        if in_library and not {"nan", "variable"} & set(facts):
+            add("nan", lambda: nans.library_facts(violation, predicate))
+        add("narrow", lambda: casts.narrow_facts(scan))
         name = str((facts.get("variable") or {}).get("name", ""))
         add("namesake", lambda: namesakes.namesake(facts.get("layer"), name, scan.get("max")))
         highest = (facts.get("seen") or {}).get("max", scan.get("max"))
@@ -295,6 +300,8 @@ def look_into(
         add("written", lambda: marks.only_writer(value))
         if value == -1 and "written" not in facts:  # else it may be the one or the other
             add("codes", codes.codes_facts)
+            if "codes" not in facts and "computed" not in facts:
+                add("floored", floored.only_division)
     if operator.startswith("multinomial") and values.sum_to_one(content):
         facts["sums_to_one"] = True
     if operator.startswith("nll_loss") and texts.speak_of("category_id"):

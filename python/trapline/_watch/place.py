@@ -215,7 +215,7 @@ def of_loss(calls: list[Call], loss: Any, known: weights.Known, own: list[Call])
 
 def _of_operation(made: Any, call: Call, inner: Any, own: list[Call]) -> dict[str, Any]:
     """What a module that ran again has made, and whose row it is. `own`: the calls of that loss."""
-    found = named(made, inner)
+    found = {**named(made, inner), **weights.zeros(inner, made.op)}
     first = made
     if made.infinite is not None:
         first = made.infinite
@@ -259,6 +259,12 @@ def _only_one_is_bad(call: Call, own: list[Call]) -> bool:
     others = [one for one in own if one is not call and one.module() is call.module()]
     made = (followed(one)[0] for one in others)
     return bool(others) and all(bool(part.isfinite().all()) for output in made for part in tensors(output))
+
+
+def _only_record(op: str) -> dict[str, Any]:
+    """Of a batch of one."""
+    row = batch_in_hand(op)
+    return row if "dataset_index" in row.get("sample", {}) else {}
 
 
 def _record_of(calls: list[Call]) -> dict[str, Any]:
@@ -397,7 +403,7 @@ def of_gradients(
     for call in reversed(calls):
         made = _made_backward(call)
         if made:
-            record = {} if "sample" in made or batches.given_out() else _record_of(mine)
+            record = {} if "sample" in made else _record_of(mine) or _only_record(made["op"])
             return hidden(call, seen, made["op"]) or {**found, **made, **record}
     if in_loss is not None and in_loss.node is not None:  # by way of a gradient's gradient
         return {**found, "op": in_loss.op(), "backward": {}, **sole.place(in_loss.op()), **row}

@@ -59,6 +59,8 @@ def of_step(optimizer: Any, bad: list[Any], loss: Optional[float] = None) -> dic
         return {}
     facts = named(first, torch.nn.Module())
     kept = {key: facts[key] for key in ("op", "origin") if key in facts}
+    if any(one is not None and one.only_inf for one in made):  # the NaN came of that
+        kept["what"] = "inf"
     return {**kept, "finite_before": all(one is not None and one.finite for one in made)}
 
 
@@ -74,7 +76,9 @@ def _made(
     _steps(optimizer, copies, flow, loss)
     made = flow.origin_of([copies.of(parameter) for parameter in bad])
     first = made if made is None else made.infinite or made
-    return None if first is None or first.given is not None else first
+    if first is None or first.given is not None:
+        return None
+    return first._replace(only_inf=made is not first)
 
 
 def _steps(optimizer: Any, copies: _Copies, mode: Any, loss: Optional[float]) -> None:

@@ -344,6 +344,7 @@ std::optional<WatchFact> read_watch(const json& facts) {
   watch.left_out = boolean(*object, "left_out").value_or(false);
   watch.later = boolean(*object, "later").value_or(false);
   watch.smoothed = boolean(*object, "smoothed").value_or(false);
+  watch.zeros = text(*object, "zeros");
   watch.own = boolean(*object, "own").value_or(false);
   watch.late = boolean(*object, "late").value_or(false);
   watch.factor = boolean(*object, "factor").value_or(false);

@@ -179,11 +179,13 @@ void read_places(const json& object, Violation& facts) {
   if (const json* variable = object_member(object, "variable")) {
     facts.rounded = text(*variable, "rounded");
     facts.exact = integer(*variable, "exact").value_or(0);
+    facts.repeated = boolean(*variable, "repeated").value_or(false);
   }
   facts.padded_to = integer(object, "padded_to").value_or(0);
   facts.two_colours = boolean(object, "two_colours").value_or(false);
   facts.sums_to_one = boolean(object, "sums_to_one").value_or(false);
   facts.as_long = boolean(object, "as_long").value_or(false);
+  facts.narrow = text(object, "narrow");
   facts.ids_as_long = text(object, "ids_as_long");
   facts.categories = boolean(object, "categories").value_or(false);
   facts.pretrained = boolean(object, "pretrained").value_or(false);
@@ -193,6 +195,8 @@ void read_places(const json& object, Violation& facts) {
     facts.calendar =
         CalendarFact{MadeAt{text(*at, "text"), text(*at, "file"), integer(*at, "line").value_or(0)},
                      integer(*at, "last").value_or(0), integer(*at, "by").value_or(1)};
+  if (const json* at = object_member(object, "floored"))
+    facts.floored = MadeAt{text(*at, "text"), text(*at, "file"), integer(*at, "line").value_or(0)};
   if (const json* filled = object_member(object, "filled"))
     facts.filled = MadeAt{text(*filled, "text"), text(*filled, "file"), integer(*filled, "line").value_or(0)};
   if (const json* written = object_member(object, "written"))

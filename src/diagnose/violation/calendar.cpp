@@ -1,6 +1,6 @@
-// Numbers up to a last one, which is the number of places. What a calendar counts from 1, the months or the
-// days of a week: the first of the places is never used, and a place more would leave all of them one too
-// late. And what is drawn from a range that holds its end.
+// Numbers up to a last one: the number of places, or what a type holds. What a calendar counts from 1, the
+// months or the days of a week: the first of the places is never used, and a place more would leave all of
+// them one too late. And what is drawn from a range that holds its end.
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
@@ -24,6 +24,28 @@ bool ViolationWriter::write_calendar() {
   }
   if (by == 1) fix(fmt::format("if not: {}: {}", look_at_computation("the " + nouns()), outside()));
   if (finding_.layer) finding_.layer->needed.reset();
+  return true;
+}
+
+void ViolationWriter::write_floored() {
+  if (!facts.floored || !only(-1)) return;
+  const auto& at = *facts.floored;
+  fix(fmt::format(
+      "if it comes of `{}` ({}): `//` rounds down, and gives -1 for what lies a little below 0: see "
+      "what such a number means there",
+      at.text, file_and_line(at.file, at.line)));
+}
+
+bool ViolationWriter::write_narrow() {
+  if (facts.narrow.empty() || above()) return false;
+  const int bits = facts.narrow == "int8" ? 8 : 16;
+  const std::int64_t end = std::int64_t{1} << (bits - 1);
+  fix(fmt::format(
+      "if they went through {0} (the program speaks of it): that ends at {1}, and what is beyond has "
+      "become {2} less: take a wider type there; {2} added here mends the negative ones alone",
+      facts.narrow, end - 1, 2 * end));
+  fix(fmt::format("if not, {}: {}", look_at_computation("the " + nouns()), outside()));
+  fix_sample();
   return true;
 }
 

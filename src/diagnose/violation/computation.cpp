@@ -117,9 +117,9 @@ std::string ViolationWriter::rule_of_computation() const {
     return fmt::format("{}, beyond what gives {}: {}; a limit behind it hides that", source, hi() - 1, look);
   }
   if (is_of_groups())
-    return "`//` by one number takes all groups to be as large: where they are not, their own sizes tell "
-           "(bisect, "
-           "torch.searchsorted among the cumulative sizes)";
+    return "see whether what it is divided by is the size of one group: `//` takes all groups to be as "
+           "large; "
+           "where they are not, their own sizes tell (bisect, torch.searchsorted among the cumulative sizes)";
   if (const auto& [flat, width] = flat_sides(facts.computed->text); above() && !flat.empty())
     return fmt::format(
         "where `{}` is a place in all rows together, it has to be divided by how many places a row has: that "

@@ -223,6 +223,7 @@ struct Violation {  // NOLINT(clang-analyzer-optin.performance.Padding): by what
   std::optional<Progress> progress;
   std::optional<FitsFact> fits;
   std::optional<EndFact> end;            // where the numbers may be drawn
+  std::optional<MadeAt> floored;         // the program's only `//` of something that may be negative
   std::optional<CalendarFact> calendar;  // may be what the numbers are
   std::optional<NamesakeFact> namesake;
   std::optional<TrainedFact> trained;      // while this call evaluates
@@ -242,6 +243,8 @@ struct Violation {  // NOLINT(clang-analyzer-optin.performance.Padding): by what
   bool two_colours = false;  // the row with labels of 255 has no others but 0, and other rows have 1
   bool sums_to_one = false;  // each row of what is drawn by adds up to 1
   bool as_long = false;      // the variable that holds the labels has as many columns as there are classes
+  bool repeated = false;     // the user's variable has less elements than were made of it
+  std::string narrow;        // a type of the program's that has no room for the highest place: "int8"
   std::string ids_as_long;   // ids with a row for each label, and as many places in it as there are classes
   std::optional<SiblingsFact> siblings;
   std::optional<NamesakeFact> partner;  // the one other table of the module, which has more rows

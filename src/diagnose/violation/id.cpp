@@ -340,6 +340,7 @@ void write_negative(ViolationWriter& w) {
     return;
   }
   if (one && w.answers_nothing() && !w.all_bad() && !ends_row(w)) return w.write_not_found();
+  w.write_floored();
   // nn.Embedding makes the last row of padding_idx=-1, which is a word's.
   std::int64_t padding = w.facts.integer("padding_idx").value_or(-1);
   const bool wrapped = padding == w.hi() - 1;
@@ -392,6 +393,7 @@ void diagnose_id(ViolationWriter& w) {
   }
   w.finding().summary = fmt::format("{}, but {} has {} rows: valid ids are {}", w.opening(),
                                     table_text(w, ""), w.hi(), w.range());
+  if (w.write_narrow()) return;
   if (!w.above()) return write_negative(w);
   if (w.both_sides()) return write_off_range(w);
   if (w.write_calendar() || w.write_end() || w.write_namesake() || w.write_other_head()) return;

@@ -145,6 +145,7 @@ void fix_look(ViolationWriter& w) {
 }
 
 void fix_below(ViolationWriter& w) {
+  if (w.write_narrow()) return;
   const bool wraps = w.facts.scan.lo < 0;
   if (w.of_nan()) {
     w.finding().summary += "; " + w.broken();
@@ -208,6 +209,7 @@ void fix_below(ViolationWriter& w) {
       return;
     }
     if (w.answers_nothing()) return w.write_not_found();
+    w.write_floored();
     if (w.is_filling()) w.fix(w.look_at_filling());
     const bool own = w.is_own_mark(), known = own || w.is_filling();
     const bool search = w.integer() == -1 && !w.is_padding() && !known;
@@ -279,6 +281,14 @@ void fix_above(ViolationWriter& w) {
     return;
   }
   if (w.made_between()) return w.write_made_between();
+  if (w.hi() == 1 && !writes(w) && w.only(1) && w.facts.scan.min == Scalar(std::int64_t{0})) {
+    w.fix(
+        "the index holds 0 and 1, as the labels of two classes do, and there is one column: a model with one "
+        "output has none for each of two classes: leave out what chooses one (target=None, where the "
+        "function takes that), or choose 0 for all");
+    w.fix(fmt::format("if they are no labels, look at where {} is computed", w.own("the index")));
+    return;
+  }
   if (w.is_alone()) w.fix_sample();
   fix_look(w);
   if (is_shifted_run(w)) {

@@ -421,6 +421,7 @@ void write_negative(ViolationWriter& w) {
   if (w.one_taken_off() && !unlabelled(w)) return write_one_taken_off(w);
   if (w.facts.taken_number > 1 && w.integer() + w.facts.taken_number >= 0 && !unlabelled(w))
     return write_taken_off(w);
+  w.write_floored();
   // Only these mark what is not to count; -3 marks nothing.
   const bool marks = marks_ignored(w.integer());
   if (marks && w.op() != "one_hot" && unlabelled(w)) return write_unlabelled(w);
@@ -444,6 +445,7 @@ void write_negative(ViolationWriter& w) {
 
 void diagnose_label(ViolationWriter& w) {
   write_summary(w);
+  if (w.write_narrow()) return;
   if (w.above() && (w.write_calendar() || w.write_end() || w.write_namesake() || w.write_other_head()))
     return;
   if (w.facts.filled && w.only(w.hi())) return write_filled(w);

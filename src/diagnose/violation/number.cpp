@@ -331,6 +331,13 @@ void write_input(ViolationWriter& w) {
                     w.facts.scan.max ? to_text(*w.facts.scan.max) : w.value()));
   // Raw scores are of both signs, as a rule.
   constexpr std::int64_t kTelling = 16;
+  // A few, a little: what interpolates with negative weights does that to numbers of [0, 1].
+  constexpr std::int64_t kFew = 20;
+  constexpr double kLittle = 1.25;
+  if (w.facts.scan.bad * kFew <= w.facts.scan.total && max <= kLittle)
+    return w.fix(
+        "only a few are above 1, and only a little: bicubic and Lanczos interpolation overshoot so (bilinear "
+        "does not; or interpolate before the sigmoid), and so do sums of shares");
   if (w.facts.scan.total >= kTelling)
     return w.fix(
         "none of them is below 0: softplus, relu, exp, sums and products have no upper end; what is meant as "

@@ -183,6 +183,7 @@ std::string ViolationWriter::seen_where() const {
 std::string ViolationWriter::where_made(std::string_view also) const {
   if (facts.made.empty()) return {};
   const MadeAt& at = facts.made.back();
+  if (at.text.ends_with("(...)")) return {};  // the call that makes the layer is no number
   if (at.text == facts.library.setting) return fmt::format(" ({})", file_and_line(at.file, at.line));
   const std::string where = file_and_line(at.file, at.line);
   // Several of one id, which is the size: what makes them may read the same number, which would move with it.

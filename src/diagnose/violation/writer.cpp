@@ -124,8 +124,9 @@ std::string ViolationWriter::outside() const {
   if (is_alone()) return alone_text();
   const std::string column =
       facts.in_column ? fmt::format(", all in column {}", *facts.in_column) : std::string();
-  return fmt::format("{} of {} {} outside {}{}", facts.scan.bad, facts.scan.total,
-                     facts.scan.bad == 1 ? "is" : "are", range(), column);
+  return fmt::format("{} of {}{} {} outside {}{}", facts.scan.bad, facts.scan.total,
+                     facts.repeated ? " that are made of it" : "", facts.scan.bad == 1 ? "is" : "are",
+                     range(), column);
 }
 
 std::string ViolationWriter::users() const { return own("the " + nouns()); }

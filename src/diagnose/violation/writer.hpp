@@ -208,6 +208,10 @@ class ViolationWriter {
   // want numbers of their own, and no larger table. False: it is not so, or not known.
   bool write_renumber(const std::string& look);
   // The same of the layer: another one beside it has the numbers' name.
+  // -1 of what a division rounds down.
+  void write_floored();
+  // Below 0 since a narrow type has no room for them.
+  bool write_narrow();
   // Drawn up to the number of places, and that too.
   bool write_end();
   // Counted from 1 by a calendar.

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any, Optional
 
 from trapline._fault.data import recorded, values
-from trapline._fault.program import frames, graphs, warned
+from trapline._fault.program import frames, graphs, texts, warned
 
 OF_NAN = (-(1 << 63), -(1 << 31))  # what x86 makes of it
 _NEAR_LOWEST = 1 << 24  # an index may have been added to what the cast made
@@ -55,6 +55,19 @@ def _facts(cast: dict[str, Any]) -> Optional[dict[str, Any]]:
     found: dict[str, Any] = {"frame": origin, "bad": int(scan.get("bad", 1))}
     value = scan.get("value")
     return found | ({"value": values.number(value)} if type(value) is float else {})
+
+
+def narrow_facts(scan: dict[str, Any]) -> Optional[str]:
+    """The type of the program's that holds what was seen, and not the highest place: what is beyond it has
+    become negative there."""
+    low, high, places = scan.get("min"), scan.get("max"), scan.get("hi")
+    if type(low) is not int or type(high) is not int or type(places) is not int or low > -2:  # -1 is a mark
+        return None
+    for bits in (8, 16):
+        end = 1 << (bits - 1)
+        if -end <= low and high < end < places and texts.matches(rf"(?<![a-z])int{bits}\b"):
+            return f"int{bits}"
+    return None
 
 
 def numpy_cast_facts(scan: dict[str, Any]) -> Optional[dict[str, Any]]:

@@ -45,7 +45,7 @@ def variable_facts(
         return None
     if scan.get("reason") == capi.REASON_ZERO_SUM:
         return _empty_row(tensor, given, scan["first"])
-    best: Optional[tuple[tuple[bool, int, int], str, list[int], str]] = None
+    best: Optional[tuple[tuple[bool, int, int], str, list[int], Any]] = None
     argument = str(violation.get("contract", "")).rpartition(".")[2]
     budget = _BUDGET
     for depth, frame in enumerate(holders.user_frames()):
@@ -61,15 +61,19 @@ def variable_facts(
                 # The argument's own name says nothing: the entry of a dictionary that holds it does.
                 rank = (tie[0] == _MIXED, depth, tie[0] + (name == argument))
                 if best is None or rank < best[0]:
-                    best = (rank, name, tie[1], str(getattr(value, "dtype", "")).removeprefix("torch."))
+                    best = (rank, name, tie[1], value)
         if best is not None and not best[0][0]:
             break  # no farther frame has a better name
     if best is None:
         return None
     found: dict[str, Any] = {"name": best[1], "index": best[2]}
-    value, exact = scan.get("value"), _EXACT.get(best[3])
+    dtype = str(getattr(best[3], "dtype", "")).removeprefix("torch.")
+    value, exact = scan.get("value"), _EXACT.get(dtype)
     if exact is not None and type(value) is int and value >= exact:
-        found |= {"rounded": best[3], "exact": exact}
+        found |= {"rounded": dtype, "exact": exact}
+    held = holders.as_tensor(best[3], _MAX)
+    if held is not None and held.numel() < tensor.numel():  # its elements were repeated
+        found["repeated"] = True
     return found
 
 

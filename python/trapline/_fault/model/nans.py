@@ -140,6 +140,29 @@ def cast_facts(
     return None
 
 
+def library_facts(violation: dict[str, Any], predicate: Optional[int]) -> Optional[dict[str, Any]]:
+    """The same of an index that a library has made of what the user gave it: the variable of which just the
+    rows with a bad index have a NaN."""
+    scan, tensor = violation["scan"], violation["tensor"]
+    first = scan.get("first", -1)
+    if scan.get("is_float") or first < 0 or tensor.dim() < 2 or len(tensor) < 2:
+        return None
+    bad = values.bad_mask(tensor.detach().reshape(-1), scan, predicate)
+    if bad is None or bool(bad.all()):  # which NaN alone makes of some columns
+        return None
+    rows = bad.reshape(len(tensor), -1).any(1)
+    for frame in holders.user_frames()[:1]:
+        for name, value in holders.held_by(frame):
+            held = _floats(value)
+            if held is None or held.dim() < 2 or len(held) != len(rows):
+                continue
+            broken = held.reshape(len(rows), -1).isnan()
+            if bool((broken.any(1) == rows).all()):
+                index = values.unravel(int(broken.reshape(-1).nonzero()[0]), held.shape)
+                return {"input": {"name": name, "index": index, "value": "nan"}}
+    return None
+
+
 def _parts(held: Any, count: int) -> Iterator[tuple[Any, Any]]:
     """The whole, or each column of a table with so many rows: one column of the features was cast."""
     if held.numel() == count:

@@ -245,6 +245,11 @@ def speak_of(*words: str) -> bool:
     )
 
 
+def matches(pattern: str) -> bool:
+    """It stands in a file of the program's."""
+    return any(re.search(pattern, source.text(file)) for file in user_files())
+
+
 def imported_from(tree: Any, name: str) -> Optional[str]:
     """The user's file that `from module import name` takes a name from."""
     for node in nodes_of(tree):
