@@ -329,3 +329,18 @@ def test_what_numpy_said_of_what_goes_into_the_model(monkeypatch):
     with torch.no_grad():
         probs = policy(good) * NAN
     assert "warned" not in nans.nan_facts(probabilities(probs), probs)
+
+
+def test_the_rows_of_which_a_library_made_an_index():
+    """A search among edges inside a library: just the rows with a NaN have no place."""
+    inputs = torch.arange(40.0).reshape(8, 5) / 40
+    inputs[2, 4] = inputs[6, 1] = NAN
+    index = torch.zeros(8, 3, 1, dtype=torch.long)
+    index[2, 2] = index[6, 0] = -1
+
+    violation = make_violation("gather.index", index, 0, 9, {"index": index})
+    found = nans.library_facts(violation, None)
+    assert found == {"input": {"name": "inputs", "index": [2, 4], "value": "nan"}}
+    index[5, 1] = -1
+    violation = make_violation("gather.index", index, 0, 9, {"index": index})
+    assert nans.library_facts(violation, None) is None

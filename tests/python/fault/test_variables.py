@@ -211,3 +211,12 @@ def test_ids_that_are_as_long_as_there_are_classes():
     assert variables.ids_as_long(start, 38) == "input_ids"
     assert variables.ids_as_long(start, 30) is None
     assert variables.ids_as_long(torch.zeros(7, dtype=torch.long), 38) is None
+
+
+def test_a_variable_whose_elements_were_repeated(named):
+    """300 labels, all of them several times, in a library."""
+    labels = torch.tensor([0, 1, 2, 3, 2, 1, 0, 2, 3, 1, 4, 2])
+    found = named(scatter(labels.repeat(5), 4))
+    assert (found["name"], found["repeated"]) == ("labels", True)
+    assert "repeated" not in named(scatter(labels.clone(), 4))
+    assert "repeated" not in named(scatter(torch.cat([labels, labels + 1]), 4))

@@ -72,9 +72,19 @@ def variable_facts(
     if exact is not None and type(value) is int and value >= exact:
         found |= {"rounded": dtype, "exact": exact}
     held = holders.as_tensor(best[3], _MAX)
-    if held is not None and held.numel() < tensor.numel():  # its elements were repeated
+    if held is not None and _is_repeated(tensor.reshape(-1), held.reshape(-1)):
         found["repeated"] = True
     return found
+
+
+def _is_repeated(flat: Any, held: Any) -> bool:
+    """The elements of `held` several times, each of them or all in turn."""
+    times, left = divmod(len(flat), max(1, len(held)))
+    if times < 2 or left or not len(held):
+        return False
+    held = held.to(flat.dtype)
+    ways = (flat.reshape(times, -1) == held, flat.reshape(-1, times) == held[:, None])
+    return any(bool(same.all()) for same in ways)
 
 
 def is_as_long(name: str, size: Any) -> bool:
