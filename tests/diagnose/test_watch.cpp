@@ -171,16 +171,6 @@ TEST(Watch, AdviceFitsTheOperation) {
   EXPECT_FALSE(advises(watch, "epsilon"));
 }
 
-// cos = h @ w / (|h| * |w|) of weights that nobody has initialised: with an epsilon they would stay so.
-TEST(Watch, WeightsOfZerosAreToldBeforeAnEpsilon) {
-  json watch = {{"what", "nan"}, {"kind", "output"}, {"step", 1},          {"unit", "step"},
-                {"op", "div"},   {"name", "head"},   {"type", "LSoftmax"}, {"finite_before", true}};
-  EXPECT_TRUE(advises(watch, "epsilon"));
-  watch["zeros"] = "weight";
-  EXPECT_FALSE(advises(watch, "epsilon"));
-  EXPECT_TRUE(advises(watch, "its weights `weight` are 0 everywhere: look at how they are initialised"));
-}
-
 TEST(Watch, ARowWithoutAScoreHasNoSoftmax) {
   json watch = kOutput;
   watch["op"] = "_softmax";

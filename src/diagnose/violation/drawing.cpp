@@ -80,11 +80,15 @@ void fix_multinomial(ViolationWriter& w) {
             "bad-word filters");
         w.fix("temperature must be above 0, and not so small that logits / temperature overflows");
       } else if (nan_when(w, "policy")) {
-        w.fix("an action mask must leave at least one action: a row in which every logit is -inf gives NaN");
+        w.fix(
+            "a state in which the action mask leaves nothing gives NaN, as every logit is -inf there: see to "
+            "it "
+            "before (a pass, an end), or find why it leaves nothing");
       } else if (nan_when(w, "")) {
         w.fix(
-            "a row in which every score is -inf (a mask, a filter) gives NaN: leave at least one choice in "
-            "each row");
+            "a row in which every score is -inf (a mask, a filter) gives NaN: find why it leaves nothing of "
+            "that "
+            "row");
       }
       break;
     case Reason::kInf:

@@ -207,17 +207,20 @@ class ViolationWriter {
   // Of numbers above, where the whole data set has just as many different ones as there are places: they
   // want numbers of their own, and no larger table. False: it is not so, or not known.
   bool write_renumber(const std::string& look);
-  // The same of the layer: another one beside it has the numbers' name.
-  // -1 of what a division rounds down.
-  void write_floored();
-  // Below 0 since a narrow type has no room for them.
-  bool write_narrow();
-  // Drawn up to the number of places, and that too.
-  bool write_end();
-  // Counted from 1 by a calendar.
-  bool write_calendar();
+  // The same of the layer: another one beside it has the numbers' name, or just as many places as they need.
   bool write_namesake();
   bool write_other_head();
+
+  // --- ends.cpp ---
+
+  // Counted from 1 by a calendar. False, here as below: nothing says so.
+  bool write_calendar();
+  // Drawn from a range that holds its end, which is the number of places.
+  bool write_end();
+  // Below 0 since a narrow type has no room for them.
+  bool write_narrow();
+  // One line beside others: -1 of what a division rounds down.
+  void write_floored();
 
   // --- back in case.cpp ---
 

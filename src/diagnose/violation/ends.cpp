@@ -1,6 +1,7 @@
-// Numbers up to a last one: the number of places, or what a type holds. What a calendar counts from 1, the
-// months or the days of a week: the first of the places is never used, and a place more would leave all of
-// them one too late. And what is drawn from a range that holds its end.
+// Where numbers end, by what the program's text says of them. What a calendar counts from 1, the months or
+// the days of a week: the first of the places is never used, and a place more would leave all of them one too
+// late. A range that holds its end. A type that is too narrow, and `//`, which rounds down: what is below 0
+// marks nothing there.
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
