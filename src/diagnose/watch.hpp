@@ -64,7 +64,7 @@ struct WatchFact {
   bool made = false;       // of targets: no data are known to hold it
   bool late = false;       // on a device: the step's loss was not finite, and so was this, seen afterwards
   bool smoothed = false;   // a loss adds the log-probabilities of all classes
-  std::string zeros{};     // weights of the module that are 0 everywhere, where the operation cannot take 0
+  std::string zeros{};     // weights of the module that are 0 everywhere, and whose zeros made it so
   bool own = false;        // the operation was given the weights and buffers of its module alone
   bool or_before = false;  // some rows of a table are bad, and may have been in earlier steps
   bool changed = false;    // the gradients, between `backward` and the step: they were finite

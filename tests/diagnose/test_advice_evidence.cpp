@@ -295,9 +295,33 @@ TEST(AdviceEvidence, OneColumnHasNoneForEachOfTwoClasses) {
   json facts =
       facts_of("gather.index", 1, 1, {{"scan", {{"bad", 76}, {"total", 300}, {"min", 0}, {"max", 1}}}});
   facts["variable"] = {{"name", "y_test"}, {"index", {0}}};
+  EXPECT_FALSE(says(diagnose(facts), "one output")) << "a batch of one\n" << all(diagnose(facts));
+  facts["layer"] = layer("out", "out_features", 1);
   const Finding found = diagnose(facts);
   EXPECT_TRUE(says(found, "a model with one output has none for each of two classes")) << all(found);
   EXPECT_FALSE(says(found, "look at where `y_test` is computed: 76")) << all(found);
+}
+
+// A sigmoid's map behind a bicubic interpolation: another sigmoid would be one too many.
+TEST(AdviceEvidence, AFewALittleAboveOneAskForNoSigmoid) {
+  json facts = facts_of("binary_cross_entropy.self", 0, 0, {{"op", "binary_cross_entropy"}});
+  facts["scan"] = {{"bad", 87},   {"total", 18432}, {"first", 751},     {"value", 1.001},
+                   {"min", 0.25}, {"max", 1.04},    {"reason", "above"}};
+  EXPECT_TRUE(says(diagnose(facts), "bicubic")) << all(diagnose(facts));
+  EXPECT_FALSE(says(diagnose(facts), "needs a sigmoid")) << all(diagnose(facts));
+  facts["scan"]["max"] = 7.5;
+  EXPECT_TRUE(says(diagnose(facts), "needs a sigmoid")) << all(diagnose(facts));
+}
+
+// How often a word is kept is above 1 for the rare ones.
+TEST(AdviceEvidence, WhatIsNeverBelowZeroIsNoLogit) {
+  json facts = facts_of("bernoulli.p", 0, 0, {{"op", "bernoulli"}});
+  facts["scan"] = {{"bad", 5989}, {"total", 19996}, {"first", 7},       {"value", 2.6},
+                   {"min", 0.1},  {"max", 7.2},     {"reason", "above"}};
+  EXPECT_FALSE(says(diagnose(facts), "logits")) << all(diagnose(facts));
+  EXPECT_TRUE(says(diagnose(facts), ".clamp(max=1)")) << all(diagnose(facts));
+  facts["scan"]["min"] = -3.5;
+  EXPECT_TRUE(says(diagnose(facts), "if these are logits")) << all(diagnose(facts));
 }
 
 // 300 labels, each twenty times.

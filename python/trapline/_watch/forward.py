@@ -146,6 +146,38 @@ def is_finite_without(call: Call, without: Without) -> bool:
     return all(bool(tensor.isfinite().all()) for tensor in tensors(output))
 
 
+_DIVIDES = ("div", "true_divide", "reciprocal", "rsqrt", "log")
+
+
+def zeros(call: Call, made: Any) -> dict[str, Any]:
+    """`zeros`: the only weights of the module, but for biases, that are 0 everywhere before its first step,
+    with others for which its output is finite. Many are 0 on purpose (a last layer, positions), and no
+    rows of data single them out."""
+    import torch
+
+    inner = inner_of(call)
+    whole = made.own or (made.bad is not None and bool(made.bad.all()))
+    if made.op not in _DIVIDES or call.step or not whole:
+        return {}
+    found = [
+        (name, one)
+        for name, one in inner.named_parameters()
+        if one.dim() > 1 and one.is_cpu and one.numel() and not bool(one.detach().any())
+    ]
+    if len(found) != 1:
+        return {}
+    name, weight = found[0]
+    others = torch.linspace(0.5, 1.0, weight.numel(), dtype=weight.dtype).reshape(weight.shape)
+    try:
+        with Kept(inner), torch.no_grad(), autocast_of(call):
+            draw_again(call)
+            given = (copies(call.args), copies(call.kwargs))
+            output = torch.func.functional_call(inner, {name: others}, *given)
+    except Exception:  # a forward that holds its weights otherwise
+        return {}
+    return {"zeros": name} if all(bool(one.isfinite().all()) for one in tensors(output)) else {}
+
+
 def by_chance(call: Call, first: Any) -> bool:
     """The bad rows of an operation are those of an argument that holds one drawn number for each sample: when
     that one's rows are moved on by one, so are they."""

@@ -55,6 +55,7 @@ from trapline._watch.forward import (
     named,
     outputs,
     part_of,
+    zeros,
 )
 from trapline._watch.rows import batch_in_hand, read_row, record_given, record_of, sample_of, turn_of
 from trapline._watch.slopes import is_bad_slope, op_of
@@ -215,7 +216,7 @@ def of_loss(calls: list[Call], loss: Any, known: weights.Known, own: list[Call])
 
 def _of_operation(made: Any, call: Call, inner: Any, own: list[Call]) -> dict[str, Any]:
     """What a module that ran again has made, and whose row it is. `own`: the calls of that loss."""
-    found = {**named(made, inner), **weights.zeros(inner, made.op)}
+    found = {**named(made, inner), **zeros(call, made)}
     first = made
     if made.infinite is not None:
         first = made.infinite

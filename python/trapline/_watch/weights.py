@@ -244,19 +244,6 @@ def name_of(parameter: Any, modules: Iterable[Any]) -> dict[str, Any]:
     return {}
 
 
-_DIVIDES = ("div", "true_divide", "reciprocal", "rsqrt", "log")
-
-
-def zeros(module: Any, op: str) -> dict[str, Any]:
-    """`zeros`: the only weights of the module, but for biases, that are 0 everywhere, where it divides."""
-    found = [
-        name
-        for name, one in (module.named_parameters() if op in _DIVIDES else ())
-        if one.dim() > 1 and one.is_cpu and one.numel() and not bool(one.detach().any())
-    ]
-    return {"zeros": found[0]} if len(found) == 1 else {}
-
-
 def told_as(parameter: Any, name: str, modules: Iterable[Any]) -> str:
     """Its name, from the program's variable on where others of these modules have the same one."""
     same = {id(one) for module in modules for other, one in module.named_parameters() if other == name}

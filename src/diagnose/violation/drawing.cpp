@@ -87,8 +87,7 @@ void fix_multinomial(ViolationWriter& w) {
       } else if (nan_when(w, "")) {
         w.fix(
             "a row in which every score is -inf (a mask, a filter) gives NaN: find why it leaves nothing of "
-            "that "
-            "row");
+            "it");
       }
       break;
     case Reason::kInf:

@@ -281,7 +281,8 @@ void fix_above(ViolationWriter& w) {
     return;
   }
   if (w.made_between()) return w.write_made_between();
-  if (w.hi() == 1 && !writes(w) && w.only(1) && w.facts.scan.min == Scalar(std::int64_t{0})) {
+  const bool one_output = w.facts.layer && w.facts.layer->attribute.starts_with("out_");
+  if (w.hi() == 1 && one_output && !writes(w) && w.only(1) && w.facts.scan.min == Scalar(std::int64_t{0})) {
     w.fix(
         "the index holds 0 and 1, as the labels of two classes do, and there is one column: a model with one "
         "output has none for each of two classes: leave out what chooses one (target=None, where the "

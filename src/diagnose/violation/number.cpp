@@ -246,12 +246,12 @@ struct Squashed {
 constexpr std::array kSquashed{
     Squashed{"tanh", "a tanh puts out [-1, 1]",
              "torch.sigmoid in place of the tanh; or nothing in its place, and nn.BCEWithLogitsLoss()"},
-    Squashed{
-        "cosine", "a cosine lies in [-1, 1]",
-        "scale it, and take it for a score: F.binary_cross_entropy_with_logits(scale * input, target); or, "
-        "as "
-        "a probability, it is (1 + input) / 2; a loss for cosines, F.cosine_embedding_loss, takes targets "
-        "of 1 and -1, and nothing of 0"},
+    Squashed{"cosine", "a cosine lies in [-1, 1]",
+             "scale it, and take it for a score: F.binary_cross_entropy_with_logits(scale * input, target); "
+             "or, as "
+             "a probability, it is (1 + input) / 2; a loss for cosines, F.cosine_embedding_loss, takes "
+             "targets of 1 "
+             "and -1, and nothing of 0"},
     Squashed{
         "one_less_exp", "1 - exp(x) is below 0 where x is above 0",
         "find why what the exp is given is above 0: for a rate it is -rate, and a rate must not be negative "

@@ -271,6 +271,33 @@ def test_what_pytorch_takes_apart_is_told_as_it_is_called(watch):
     assert (seen["op"], seen["finite_before"]) == ("logdet", True)
 
 
+class Cosine(nn.Module):
+    """Its weights were never initialised; or, with `fine`, what is 0 is what vision models begin with."""
+
+    def __init__(self, fine):
+        super().__init__()
+        self.weight = nn.Parameter(torch.randn(4, 3) if fine else torch.zeros(4, 3))
+        self.token = nn.Parameter(torch.zeros(1, 3) if fine else torch.ones(1, 3))
+
+    def forward(self, x):
+        x = x + self.token
+        return (x @ self.weight.T) / (x.norm(dim=1, keepdim=True) * self.weight.norm(dim=1))
+
+
+@pytest.mark.parametrize("fine", [False, True])
+def test_weights_of_zeros_are_told_where_they_made_it(watch, fine):
+    model = Cosine(fine)
+    data = torch.randn(6, 3)
+    if fine:
+        data[2] = 0  # with other numbers for the token its norm would not be 0
+    optimizer = torch.optim.SGD(model.parameters(), lr=0.01)
+    model(data).sum().backward()
+    optimizer.step()
+    seen = light.verdict()
+    assert (seen["op"], seen["step"]) == ("div", 1)
+    assert seen.get("zeros") == (None if fine else "weight")
+
+
 def test_a_masked_mean_over_nothing(watch):
     """The loss of each element by itself divides nothing: the program's own division is the one."""
     model = nn.Linear(2, 3)
