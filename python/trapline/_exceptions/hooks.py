@@ -16,7 +16,7 @@ import threading
 import traceback
 from typing import Any, Callable, Optional
 
-from trapline._exceptions import elastic, from_worker, raised
+from trapline._exceptions import elastic, from_worker, raised, tracebacks
 from trapline._fault import life, write
 from trapline._fault.program import frames, scope, trainers
 from trapline._library import current, diagnose, options, progress, say
@@ -73,6 +73,7 @@ def uninstall() -> None:
 
 def _excepthook(kind: Any, value: Any, trace: Any) -> None:
     try:
+        tracebacks.without_ours(value)
         _previous.get("excepthook", sys.__excepthook__)(kind, value, trace)
     finally:  # at Python's own prompt the session goes on
         if not _is_plain_ctrl_c(kind):
@@ -87,6 +88,7 @@ def _is_plain_ctrl_c(kind: Any) -> bool:
 
 def _thread_excepthook(args: Any) -> None:
     try:
+        tracebacks.without_ours(args.exc_value)
         _previous.get("thread", threading.__excepthook__)(args)
     finally:
         explain(args.exc_value, "thread")
