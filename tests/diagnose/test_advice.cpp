@@ -450,7 +450,7 @@ TEST(AdviceIndex, AnIgnoreLabelIsNoSize) {
 TEST(AdviceIndex, OfALargerTensor) {
   const Finding finding = diagnose(
       facts_of("gather.index", 473, 100, {{"scan", {{"bad", 4}, {"total", 4}, {"min", 473}, {"max", 900}}}}));
-  EXPECT_TRUE(says(finding, "all 4 are outside [0, 100), 473 is the lowest: it looks like an index meant"));
+  EXPECT_TRUE(says(finding, "all 4 are outside [0, 100), 473 is the lowest: they may be meant for"));
 }
 
 TEST(AdviceTarget, IsNotDestroyed) {

@@ -111,7 +111,7 @@ TEST(AdviceEvidence, TheNumberOfClassesItselfIsAClassMore) {
   facts["filled"] = {{"text", "torch.full((n,), self.num_classes)"}, {"file", "/a/net.py"}, {"line", 7}};
   const Finding found = diagnose(facts);
   EXPECT_EQ(found.cause, Cause::kNumClassesMismatch);
-  EXPECT_NE(found.summary.find("(net.py:7) puts the number of classes itself there"), std::string::npos)
+  EXPECT_NE(found.summary.find("(net.py:7) gives the number of classes itself"), std::string::npos)
       << found.summary;
   EXPECT_TRUE(says(found, "give `cls_head` one output more than that number")) << all(found);
   EXPECT_FALSE(says(found, "meant to be more")) << all(found);
@@ -308,9 +308,9 @@ TEST(AdviceEvidence, AFewALittleAboveOneAskForNoSigmoid) {
   facts["scan"] = {{"bad", 87},   {"total", 18432}, {"first", 751},     {"value", 1.001},
                    {"min", 0.25}, {"max", 1.04},    {"reason", "above"}};
   EXPECT_TRUE(says(diagnose(facts), "bicubic")) << all(diagnose(facts));
-  EXPECT_FALSE(says(diagnose(facts), "needs a sigmoid")) << all(diagnose(facts));
+  EXPECT_FALSE(says(diagnose(facts), "a sigmoid")) << all(diagnose(facts));
   facts["scan"]["max"] = 7.5;
-  EXPECT_TRUE(says(diagnose(facts), "needs a sigmoid")) << all(diagnose(facts));
+  EXPECT_TRUE(says(diagnose(facts), "only where a layer puts them out as scores")) << all(diagnose(facts));
 }
 
 // How often a word is kept is above 1 for the rare ones.

@@ -86,7 +86,7 @@ TEST(AdviceOrder, AFunctionThatComputedIsNamedWithItsFile) {
   EXPECT_TRUE(says(f, "its very end gives 6: say where that belongs, in the last part (5)")) << all(f);
   index.erase("computed");
   index["passed_as"] = {{"name", "shortlist"}, {"file", "/a/main.py"}, {"line", 74}};
-  EXPECT_TRUE(says(diagnose(index), "look at where `shortlist` is computed (given on in main.py:74)"))
+  EXPECT_TRUE(says(diagnose(index), "look at where `shortlist` is computed, before main.py:74 passes it on"))
       << all(diagnose(index));
 }
 

@@ -10,6 +10,7 @@ from trapline._fault.data import (
     casts,
     collated,
     counts,
+    dimensions,
     ends,
     fits,
     hand,
@@ -32,11 +33,14 @@ from trapline._fault.program import (
     creations,
     filled,
     floored,
+    given,
     libraries,
     loss_labels,
     marks,
     owners,
+    ranged,
     scope,
+    stale,
     taken_off,
     texts,
 )
@@ -146,6 +150,7 @@ def look_into(
         add("sequence", lambda: positions.sequence_name(int(tensor.shape[-1])) if tensor.dim() else None)
         add("virtual_tokens", models.virtual_tokens)
         add("padded_to", hand.padded_to)
+        add("ranged", lambda: ranged.ranged_facts(tensor))
         add("kept", lambda: positions.kept(tensor, int(scan.get("value", 0))))
         add("grows", lambda: positions.grows(list(tensor.shape), recorded.history()) or None)
     called = [code for code, _ in violation.get("frames") or ()] if violation.get("late") else None
@@ -231,6 +236,7 @@ def look_into(
         add("counted", lambda: counts.tokens(tensor, scan.get("hi")))
     if operator.startswith(_INDEXED):
         add("fits", lambda: fits.fits_facts(violation))
+        add("other_dimension", lambda: dimensions.other_dimension(violation))
     if not nans.is_not_finite(scan):
         if not (facts.get("weights") or {}).get("bad"):
             add("nan", lambda: nans.cast_facts(violation, predicate, "nan_cast" in facts))
@@ -261,14 +267,22 @@ def look_into(
         made = facts.get("computed") or {}
         if made.get("drawn") or arisen.is_drawn(tensor):
             facts["drawn"] = True
-        chosen = made.get("by") in ("argmax", "argmin", "topk") and (facts.get("sample") or {}).get("likely")
-        if made.get("drawn") or chosen:
-            facts.pop("sample", None)  # chance drew them, or a model chose: no sample has them
+        chosen = made.get("by") in ("argmax", "argmin", "topk", "max", "min") and (
+            facts.get("sample") or {}
+        ).get("likely")
+        if made.get("drawn") or chosen or made.get("of_sizes"):
+            facts.pop("sample", None)  # chance drew them, a model chose, or sizes alone: no sample has them
     if not position and not content.is_floating_point() and "computed" not in facts:
         entry = str((facts.get("variable") or {}).get("name", ""))
         add("computed", lambda: computed.computed_entry(entry))
         if found and "computed" not in facts:
             add("computed", lambda: sampled.sampled_facts(found[0]))
+    if not position and "computed" not in facts:
+        name = str((facts.get("variable") or {}).get("name", ""))
+        add("assigned", lambda: given.given_facts(name, tensor))
+    if _indexes(operator):
+        of = (violation.get("args") or {}).get("self")
+        add("cut_since", lambda: stale.cut_since(of, facts.get("computed") or facts.get("assigned") or {}))
     sample = facts.get("sample") or {}
     most = 2 * scan.get("bad", 0) >= scan.get("total", 0)
     if most and "one_of" in sample and sample.get("likely"):  # more of them than of one sample
@@ -306,7 +320,8 @@ def look_into(
         facts["sums_to_one"] = True
     if operator.startswith("nll_loss") and texts.speak_of("category_id"):
         facts["categories"] = True
-    if operator.startswith("nll_loss") and scan.get("value") == scan.get("hi") and facts.get("made"):
+    of_table = operator.startswith(("nll_loss", "embedding"))
+    if of_table and scan.get("value") == scan.get("hi") and facts.get("made"):
         add("filled", lambda: filled.filled_with(facts["made"]))
     if operator.startswith("nll_loss") and (scan.get("value") or 0) < 0:
         add("taken_off", taken_off.from_labels)

@@ -223,6 +223,18 @@ void read_places(const json& object, Violation& facts) {
   facts.progress = read_progress(object);
 }
 
+std::optional<RangedFact> read_ranged(const json& object) {
+  const json* ranged = object_member(object, "ranged");
+  if (ranged == nullptr) return std::nullopt;
+  RangedFact fact{text(*ranged, "name"), integers(*ranged, "shape"), 0,
+                  MadeAt{text(*ranged, "text"), text(*ranged, "file"), integer(*ranged, "line").value_or(0)},
+                  boolean(*ranged, "batch").value_or(false)};
+  const std::int64_t dim = integer(*ranged, "dim").value_or(-1);
+  if (fact.name.empty() || dim < 0 || static_cast<std::size_t>(dim) >= fact.shape.size()) return std::nullopt;
+  fact.dim = static_cast<std::size_t>(dim);
+  return fact;
+}
+
 // What tells where the user can act.
 void read_advice(const json& object, Violation& facts) {
   if (const json* counted = object_member(object, "counted")) {
@@ -252,6 +264,17 @@ void read_advice(const json& object, Violation& facts) {
   facts.in_column = integer(object, "in_column");
   facts.text = boolean(object, "text");
   facts.sequence = text(object, "sequence");
+  facts.ranged = read_ranged(object);
+  if (const json* other = object_member(object, "other_dimension"))
+    facts.other_dimension =
+        OtherDimensionFact{integer(*other, "dim").value_or(0), integer(*other, "size").value_or(0),
+                           boolean(*other, "batch").value_or(false)};
+  if (const json* at = object_member(object, "cut_since"); at != nullptr && !text(*at, "text").empty())
+    facts.cut_since =
+        AssignedFact{text(*at, "name"), {text(*at, "text"), "", integer(*at, "line").value_or(0)}};
+  if (const json* at = object_member(object, "assigned"); at != nullptr && !text(*at, "text").empty())
+    facts.assigned = AssignedFact{text(*at, "name"),
+                                  {text(*at, "text"), text(*at, "file"), integer(*at, "line").value_or(0)}};
   facts.grows = boolean(object, "grows").value_or(false);
   if (const json* kept = object_member(object, "kept")) {
     facts.kept = KeptFact{text(*kept, "name"), integer(*kept, "tokens").value_or(0)};

@@ -85,8 +85,13 @@ bool ViolationWriter::write_product() {
 }
 
 std::string ViolationWriter::look_at_computation(const std::string& otherwise) const {
+  if (!facts.computed && facts.assigned) {
+    const MadeAt& at = facts.assigned->at;
+    const std::string name = facts.assigned->name.empty() ? "" : facts.assigned->name + " = ";
+    return fmt::format("look at `{}{}` ({})", name, at.text, file_and_line(at.file, at.line));
+  }
   if (!facts.computed && facts.passed_as) {
-    return fmt::format("look at where `{}` is computed (given on in {})", facts.passed_as->name,
+    return fmt::format("look at where `{}` is computed, before {} passes it on", facts.passed_as->name,
                        file_and_line(facts.passed_as->file, facts.passed_as->line));
   }
   if (!facts.computed) {
@@ -99,10 +104,48 @@ std::string ViolationWriter::look_at_computation(const std::string& otherwise) c
   return fmt::format("look at `{}{}` ({}{})", name, made.text, where, of_parts(made));
 }
 
+std::string ViolationWriter::look_at_making(const std::string& otherwise) const {
+  return facts.assigned ? look_at_computation(otherwise)
+                        : fmt::format("look at where {} is made", own(otherwise));
+}
+
+std::string ViolationWriter::look_at_value(const std::string& otherwise) const {
+  return facts.assigned ? look_at_computation(otherwise)
+                        : fmt::format("look at where {} is computed", own(otherwise));
+}
+
+// As many different ones as there are places, most of them beyond the end: the numbers of a longer list.
+bool ViolationWriter::write_numbered_here() {
+  const auto& seen = facts.seen;
+  if (!above() || hi() < 2 || !seen || seen->here != hi() || facts.counted || computes()) return false;
+  if (2 * facts.scan.bad < facts.scan.total || facts.scan.total <= hi() || maybe_from_one()) return false;
+  const bool label = noun() == "label";
+  // What is read has an order of its own, which sorting the numbers would not give.
+  const std::string op = this->op();
+  const bool reads =
+      !label && !op.starts_with("scatter") && !op.starts_with("index_") && op != "one_hot" && noun() != "id";
+  if (reads || op == "index_select") {
+    fix(
+        fmt::format("{}: {}; they have just {} different values, as many as there are places: where they are "
+                    "names of these places, look up which place each has",
+                    look_at_computation("the index"), outside(), hi()));
+    return true;
+  }
+  fix(fmt::format(
+      "these {} have just {} different values, as many as there are {}: where each call has its own ({}), "
+      "number them there: torch.unique({}, return_inverse=True)[1]; where all of the data has just these, "
+      "number them by one list for all of it",
+      facts.scan.total, hi(), label ? "classes" : "places",
+      label ? "the classes of an episode or task" : "the groups of a batch", in_code(argument())));
+  return true;
+}
+
 std::string ViolationWriter::rule_of_computation() const {
   if (!facts.computed) return {};
   const std::string& by = facts.computed->by;
-  if (by == "argmax" || by == "argmin" || by == "topk" || by == "argsort")
+  static constexpr std::array kPlaces{"argmax", "argmin",   "argsort", "topk",   "max",
+                                      "min",    "kthvalue", "mode",    "median", "sort"};
+  if (std::ranges::find(kPlaces, by) != kPlaces.end())
     return fmt::format("{} counts from 0: what is searched has n places, and gives 0 to n - 1", by);
   if (above() && facts.computed->before && *facts.computed->before > static_cast<double>(hi())) {
     const ComputedFact& made = *facts.computed;

@@ -19,7 +19,7 @@ bool zeros_beside(const ViolationWriter& w) {
 }
 
 void fix_weights(ViolationWriter& w) {
-  const std::string look = fmt::format("look at where {} is computed", w.own("the input"));
+  const std::string look = w.look_at_value("the input");
   if (w.facts.scan.reason == Reason::kInf) {
     w.fix(fmt::format(
         "{}: a weight is Inf after a division by 0, exp() of more than 88, or a record far out of "
@@ -52,8 +52,8 @@ void fix_multinomial(ViolationWriter& w) {
         w.fix(fmt::format(
             "the others are 0: an infinite weight divided by a sum that it made infinite is NaN, and all "
             "others "
-            "0: look at where {} is computed, for a division by 0 or an exp() that overflows before the sum",
-            w.own("the input")));
+            "0: {}, for a division by 0 or an exp() that overflows before the sum",
+            w.look_at_value("the input")));
         break;
       }
       if (are_weights(w)) {
@@ -97,9 +97,9 @@ void fix_multinomial(ViolationWriter& w) {
         break;
       }
       w.fix(fmt::format(
-          "look at where {} is computed: exp() of more than 88 is Inf in float32, and so is a "
+          "{}: exp() of more than 88 is Inf in float32, and so is a "
           "division by 0; of scores, torch.softmax(logits.float(), dim=-1) in place of exp(logits)",
-          w.own("the input")));
+          w.look_at_value("the input")));
       if (nan_when(w, "generation"))
         w.fix("temperature must be above 0, and not so small that logits / temperature overflows");
       else if (nan_when(w, ""))
@@ -107,15 +107,15 @@ void fix_multinomial(ViolationWriter& w) {
       break;
     case Reason::kZeroSum:
       if (w.facts.tensor.shape.size() < 2) {
-        w.fix(fmt::format(
-            "all {} weights are 0: look at where {} is computed: a mask that leaves nothing, or numbers of "
-            "another scale (exp() of less than -104 is 0 in float32)",
-            w.facts.scan.total, w.own("the input")));
+        w.fix(
+            fmt::format("all {} weights are 0: {}: a mask that leaves nothing, or numbers of "
+                        "another scale (exp() of less than -104 is 0 in float32)",
+                        w.facts.scan.total, w.look_at_value("the input")));
         break;
       }
       w.count_rows();
-      w.fix(fmt::format("every weight of that row is 0: look at where {} is computed, or leave the row out",
-                        w.own("the input")));
+      w.fix(fmt::format("every weight of that row is 0: {}, or leave the row out",
+                        w.look_at_value("the input")));
       w.fix(
           "if the weights come from a mask, it leaves nothing, or only what is 0 already: check it for that "
           "row; where a softmax makes the weights, mask its scores instead, by -inf");
@@ -126,7 +126,7 @@ void fix_multinomial(ViolationWriter& w) {
       if (w.facts.sums_to_one) {
         constexpr double kRounding = -1e-4;
         const bool rounded = w.facts.scan.min && as_double(*w.facts.scan.min) > kRounding;
-        const std::string look = fmt::format("look at where {} is computed", w.own("the input"));
+        const std::string look = w.look_at_value("the input");
         w.fix(rounded
                   ? fmt::format("each row adds up to 1, and what is below 0 is so close to it that it may be "
                                 "left of a 0 by arithmetic that rounds (a root, an inverse or a product of "
@@ -138,11 +138,11 @@ void fix_multinomial(ViolationWriter& w) {
                                 look));
         break;
       }
-      const std::string look = fmt::format(
-          "if they are weights, look at where {} is computed: none may be negative", w.own("the input"));
+      const std::string look =
+          fmt::format("if they are weights, {}: none may be negative", w.look_at_value("the input"));
       if (are_weights(w)) {  // nothing in the program speaks of scores
-        w.fix(fmt::format("look at where {} is computed: {} of {} are below 0, and none may be",
-                          w.own("the input"), w.facts.scan.bad, w.facts.scan.total));
+        w.fix(fmt::format("{}: {} of {} are below 0, and none may be", w.look_at_value("the input"),
+                          w.facts.scan.bad, w.facts.scan.total));
         break;
       }
       if (weights) w.fix(look);

@@ -87,6 +87,27 @@ struct GenerationFact {
   bool trainer = false;                               // of Hugging Face's, which calls it
 };
 
+// The dimension of a tensor that the only `arange` behind the positions counts.
+struct RangedFact {
+  std::string name;  // "x"
+  std::vector<std::int64_t> shape;
+  std::size_t dim = 0;
+  MadeAt at;           // "torch.arange(x.size(0))"
+  bool batch = false;  // that dimension, and no other, is as large as the batch in hand
+};
+
+// The only other dimension of the indexed tensor that all of the index would fit, and not too well.
+struct OtherDimensionFact {
+  std::int64_t dim = 0, size = 0;
+  bool batch = false;  // the indexed one, and no other, is as large as the batch in hand
+};
+
+// What the variable that holds the numbers was given last, where that is no computation of their own.
+struct AssignedFact {
+  std::string name;  // "target"
+  MadeAt at;         // "torch.tensor(mab.predict(contexts))"
+};
+
 // Keys and values of fewer tokens than the position that was asked for.
 struct KeptFact {
   std::string name;  // "past"
@@ -212,6 +233,7 @@ struct Violation {  // NOLINT(clang-analyzer-optin.performance.Padding): by what
   std::optional<std::int64_t> in_column;    // all that is bad is in this place of the last dimension
   std::optional<bool> text;                 // the sequence is one of tokens
   std::string sequence;                     // the user's variable that holds it: "ids"
+  std::optional<RangedFact> ranged;         // what counts the positions
   bool grows = false;                       // a loop feeds the sequence again, one longer each time
   std::optional<KeptFact> kept;
   std::int64_t virtual_tokens = 0;  // that a prompt tuner puts before each text
@@ -231,15 +253,18 @@ struct Violation {  // NOLINT(clang-analyzer-optin.performance.Padding): by what
   std::optional<RaisedFact> raised;
   std::optional<ComputedFact> computed;
   std::optional<PassedFact> passed_as;
-  bool drawn = false;        // chance made the numbers
-  bool scores = true;        // the program speaks of scores or a softmax
-  bool tokenizes = true;     // and of a tokenizer
-  bool pandas = true;        // and of pandas
-  bool resizes = true;       // and of resizing, rotating or warping
-  bool greys = false;        // and of turning a picture grey
-  bool categories = false;   // and of category_id, as COCO's annotations have
-  bool pretrained = false;   // and makes a table of vectors that it has
-  bool as_nll = false;       // it called nll_loss() itself
+  std::optional<AssignedFact> assigned;
+  std::optional<OtherDimensionFact> other_dimension;
+  std::optional<AssignedFact> cut_since;  // the indexed variable was made of itself after its index was made
+  bool drawn = false;                     // chance made the numbers
+  bool scores = true;                     // the program speaks of scores or a softmax
+  bool tokenizes = true;                  // and of a tokenizer
+  bool pandas = true;                     // and of pandas
+  bool resizes = true;                    // and of resizing, rotating or warping
+  bool greys = false;                     // and of turning a picture grey
+  bool categories = false;                // and of category_id, as COCO's annotations have
+  bool pretrained = false;                // and makes a table of vectors that it has
+  bool as_nll = false;                    // it called nll_loss() itself
   bool two_colours = false;  // the row with labels of 255 has no others but 0, and other rows have 1
   bool sums_to_one = false;  // each row of what is drawn by adds up to 1
   bool as_long = false;      // the variable that holds the labels has as many columns as there are classes

@@ -282,10 +282,17 @@ void write_off_range(ViolationWriter& w) {
   if (w.both_sides()) {
     w.finding().summary += fmt::format("; {} of {} ids lie on both sides of it, from {} to {}",
                                        w.facts.scan.bad, w.facts.scan.total, min, max);
-    w.fix(
-        fmt::format("{}: numbers on both sides come of arithmetic, as a rule (an offset, or the part of the "
-                    "table that is on this rank, that is subtracted and not masked)",
-                    look));
+    const std::int64_t below = std::get<std::int64_t>(*w.facts.scan.min);
+    const std::int64_t beyond = std::get<std::int64_t>(*w.facts.scan.max) - w.hi() + 1;
+    const std::int64_t reach = (w.hi() + 1) / 2;  // distances from -(n - 1) to n - 1
+    const bool distances = below == -beyond && w.hi() % 2 == 1 && w.facts.tensor.shape.size() > 1;
+    w.fix(distances
+              ? fmt::format("{}: they go as far below as above: where they are distances between places, the "
+                            "table has room for sequences of {}, and this one has {}",
+                            look, reach, reach + beyond)
+              : fmt::format("{}: numbers on both sides come of arithmetic, as a rule (an offset, or the part "
+                            "of the table that is on this rank, that is subtracted and not masked)",
+                            look));
   } else if (w.distinct() > 1) {
     w.fix(fmt::format(
         "negative ids have no row: {} of {} are negative (min {}): {}; several different ones come "
@@ -396,6 +403,7 @@ void diagnose_id(ViolationWriter& w) {
   if (w.write_narrow()) return;
   if (!w.above()) return write_negative(w);
   if (w.both_sides()) return write_off_range(w);
+  if (w.facts.filled && w.only(w.hi())) return write_filled(w);
   if (w.write_calendar() || w.write_end() || w.write_namesake() || w.write_other_head()) return;
   const std::string special = special_name(w);
   if (special.empty() && w.write_own_number()) return;

@@ -1,9 +1,11 @@
 // Positions: a sequence beyond its table, by whichever operation it is met.
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 
 #include <algorithm>
 #include <string_view>
 
+#include "diagnose/frame.hpp"
 #include "diagnose/violation/writer.hpp"
 
 namespace trapline::diagnose {
@@ -148,6 +150,49 @@ void fix_values(ViolationWriter& w, std::string setting, std::int64_t needed) {
       more));
 }
 
+// A dimension that is none of a sequence may be counted: another one would do. The second is the sequence's
+// where the batch comes first, as most programs have it.
+bool counts_another(const ViolationWriter& w) {
+  if (!w.facts.ranged || w.facts.ranged->dim == 1) return false;
+  const RangedFact& ranged = *w.facts.ranged;
+  std::size_t at = 0;
+  return std::ranges::any_of(ranged.shape,
+                             [&](std::int64_t size) { return at++ != ranged.dim && size <= w.usable(); });
+}
+
+std::string counted_along(const RangedFact& ranged) {
+  return fmt::format("dimension {} of `{}` [{}]", ranged.dim, ranged.name, fmt::join(ranged.shape, ", "));
+}
+
+std::string counting_line(const RangedFact& ranged) {
+  return fmt::format("`{}` ({})", ranged.at.text, file_and_line(ranged.at.file, ranged.at.line));
+}
+
+// Rows for as many positions as the batch has samples would give each sample one of its own, without a word.
+void fix_dimension(ViolationWriter& w) {
+  const RangedFact& ranged = *w.facts.ranged;
+  w.finding().sample.reset();
+  w.fix(fmt::format("look at {}: that dimension is as large as the batch; the positions are those of the {}",
+                    counting_line(ranged),
+                    ranged.shape.size() == 2
+                        ? fmt::format("other one, {} of them", ranged.shape.at(1 - ranged.dim))
+                        : "dimension that is the sequence"));
+}
+
+// `(image // patch) ** 2 + 1`: as many as there are to be. What is made here follows from other numbers.
+bool is_size_computed(const ViolationWriter& w) {
+  return !w.facts.made.empty() && w.facts.made.back().computed && !w.facts.text.value_or(true) &&
+         !w.facts.tokenizes;
+}
+
+void fix_computed_size(ViolationWriter& w, std::int64_t length) {
+  const MadeAt& size = w.facts.made.front();
+  w.fix(
+      fmt::format("`{}` ({}) says how many places there are to be, {}, and here are {}: see that what makes "
+                  "them (sizes, patches, strides) goes by the same numbers",
+                  size.text, file_and_line(size.file, size.line), w.hi(), length));
+}
+
 // Neither more rows nor a shorter text puts the positions before it right.
 void fix_counted(ViolationWriter& w) {
   w.finding().sample.reset();  // no text is to blame
@@ -190,6 +235,9 @@ void write_position(ViolationWriter& w) {
   const bool slides = from_one && w.facts.no_grad;
   if (from_one)
     why = fmt::format("the {} positions {}", w.hi(), slides ? "begin at 1" : "are counted from 1");
+  const bool batch = w.facts.ranged && w.facts.ranged->batch && counts_another(w);
+  if (batch)
+    why = fmt::format("the positions are counted along {}, the batch", counted_along(*w.facts.ranged));
   if (w.facts.kept)
     why = fmt::format("it is counted wrongly, as `{}` holds {} tokens before it at most", w.facts.kept->name,
                       w.facts.kept->tokens);
@@ -197,6 +245,7 @@ void write_position(ViolationWriter& w) {
       "{}, but {} has {} rows{}: {}", w.opening(), name, w.facts.position ? w.facts.position->rows : w.hi(),
       offset > 0 ? fmt::format(", the first {} of them for other uses", offset) : std::string(), why);
   if (w.facts.kept) return fix_counted(w);
+  if (batch) return fix_dimension(w);
   if (slides)
     return w.fix(fmt::format(
         "number them from 0 where {} {} made: where these are the last {} tokens of a longer text, "
@@ -209,10 +258,17 @@ void write_position(ViolationWriter& w) {
                     w.facts.variable ? w.users() : "the positions", w.facts.variable ? "is" : "are",
                     w.layer().empty() ? "the position table" : w.layer()));
   const bool one = one_at_a_time(w) || w.facts.grows;
+  if (!one && counts_another(w))
+    w.fix(fmt::format("see first that {} counts the dimension of the sequence: it is {}",
+                      counting_line(*w.facts.ranged), counted_along(*w.facts.ranged)));
+  if (!one && !values && is_size_computed(w)) {
+    fix_computed_size(w, length);
+    return w.fix_sample();
+  }
   const std::string limit =
       w.facts.position && !one && !values ? limit_advice(*w.facts.position) : std::string();
   if (!limit.empty()) w.fix(limit);
-  const bool own = w.facts.variable && !one && !values && limit.empty();
+  const bool own = w.facts.variable && !one && !values && limit.empty() && !w.facts.ranged;
   if (own)
     w.fix(fmt::format("look at where {} {} made: of several texts in one row each has positions from 0 on",
                       w.users(), w.facts.variable ? "is" : "are"));

@@ -127,16 +127,17 @@ void write_ignore_label(ViolationWriter& w) {
 // Where to look: the user's own name of the index, how much of it is bad, and what that looks like.
 void fix_look(ViolationWriter& w) {
   const ScanFact& scan = w.facts.scan;
-  const std::string look = w.facts.computed || w.facts.passed_as
-                               ? w.look_at_computation("the index")
-                               : fmt::format("look at where {} is computed", w.own("the index"));
+  const std::string look = w.facts.computed || w.facts.passed_as ? w.look_at_computation("the index")
+                                                                 : w.look_at_value("the index");
   constexpr std::int64_t kTelling = 4;
   if (scan.bad == scan.total && scan.total >= kTelling && w.above()) {
-    const std::string least = scan.min ? fmt::format(", {} is the lowest", to_text(*scan.min)) : "";
+    const std::string least = !scan.min              ? std::string()
+                              : scan.min == scan.max ? fmt::format(", all are {}", to_text(*scan.min))
+                                                     : fmt::format(", {} is the lowest", to_text(*scan.min));
     // A little beyond the end is a step too far; numbers of another tensor go far beyond it.
     const bool far = scan.max && is_integer(*scan.max) && std::get<std::int64_t>(*scan.max) >= 2 * w.hi();
     w.fix(fmt::format("{}: all {} are outside {}{}{}", look, scan.total, w.range(), least,
-                      far ? ": it looks like an index meant for a larger tensor" : ""));
+                      far ? ": they may be meant for a larger tensor, or be numbers of another kind" : ""));
     return;
   }
   const std::string most =
@@ -199,7 +200,7 @@ void fix_below(ViolationWriter& w) {
     return w.fix(fmt::format("{} does not count negative indices from the end: {}: {}", w.op(),
                              w.look_at_computation("the index"), w.outside()));
   }
-  if (marks || w.only(w.integer())) {
+  if (marks || (w.only(w.integer()) && (marks_nothing(w.integer()) || w.is_own_mark() || w.is_filling()))) {
     const std::string knob = w.ignore_knob();
     if (!knob.empty()) w.fix(knob);
     if (!w.facts.library.caller.empty()) {  // the call is not the user's to change
@@ -231,9 +232,9 @@ void fix_below(ViolationWriter& w) {
   }
   // Several different ones: what a difference is, counted from the wrong end or without its offset.
   w.fix(fmt::format(
-      "{} does not count negative indices from the end: look at where {} {} computed: {}{}; see whether "
+      "{} does not count negative indices from the end: {}: {}{}; see whether "
       "these count from the end of something, lack an offset, or are signed where they are to be unsigned",
-      w.op(), w.own("the index"), w.facts.variable ? "is" : "was", w.outside(),
+      w.op(), w.look_at_value("the index"), w.outside(),
       w.facts.scan.min ? fmt::format(", {} is the lowest", to_text(*w.facts.scan.min)) : ""));
 }
 
@@ -259,6 +260,29 @@ bool is_shifted_run(const ViolationWriter& w) {
   if (!min || !max || !is_integer(*min) || !is_integer(*max) || w.hi() < 3) return false;
   const std::int64_t low = std::get<std::int64_t>(*min), high = std::get<std::int64_t>(*max);
   return low > 1 && high - low + 1 == w.hi() && w.facts.scan.total >= w.hi();
+}
+
+// The index was made of what the variable held before.
+void fix_stale(ViolationWriter& w) {
+  const AssignedFact& cut = *w.facts.cut_since;
+  w.fix(
+      fmt::format("`{0} = {1}` (line {2}) is below that: where the index was made of `{0}`, or of what goes "
+                  "with it, as it was before, make it after the cut, or cut it in the same way",
+                  cut.name, cut.at.text, cut.at.line));
+}
+
+// `q.gather(0, actions)` in place of 1: the numbers are right, and another dimension is meant.
+void fix_dimension(ViolationWriter& w) {
+  const OtherDimensionFact& other = *w.facts.other_dimension;
+  const std::int64_t d = dimension(w).value_or(0);
+  const std::string room = fmt::format(
+      "see whether dimension {} is meant: it has {} elements, room for all of these", other.dim, other.size);
+  if (!other.batch) return w.fix(room);
+  auto& fixes = w.finding().fix;
+  const std::string said =
+      fmt::format("{}; dimension {}, which is indexed, is as large as the batch", room, d);
+  if (!fixes.empty()) fixes.front() = "if not, " + fixes.front();
+  fixes.insert(fixes.begin(), said);
 }
 
 void fix_above(ViolationWriter& w) {
@@ -290,8 +314,11 @@ void fix_above(ViolationWriter& w) {
     w.fix(fmt::format("if they are no labels, look at where {} is computed", w.own("the index")));
     return;
   }
+  if (!is_shifted_run(w) && w.write_numbered_here()) return;
   if (w.is_alone()) w.fix_sample();
   fix_look(w);
+  if (w.facts.cut_since) return fix_stale(w);
+  if (w.facts.other_dimension) return fix_dimension(w);
   if (is_shifted_run(w)) {
     w.fix(
         fmt::format("they run from {} to {}, which is as many numbers as there are elements: they seem to be "
@@ -365,7 +392,7 @@ void write_labels(ViolationWriter& w) {
   if (!more && one_based(w)) return write_one_based(w);
   if (more) w.finding().summary += fmt::format(", and {} is {}", w.facts.counted->of, w.facts.counted->count);
   if (!more) {
-    w.fix(fmt::format("look at where {} is made: {}", w.own("the label"), w.outside()));
+    w.fix(fmt::format("{}: {}", w.look_at_making("the label"), w.outside()));
   }
   const std::string library = w.knob(Situation::kIndex, w.need());
   const bool gap = w.facts.classes && !w.facts.classes->missing.empty();

@@ -46,9 +46,11 @@ void write_gaps(ViolationWriter& w) {
   w.finding().also = {Cause::kNumClassesMismatch};
   w.finding().summary += fmt::format("; the classes have a gap: only {} different labels occur, and {} never",
                                      classes.seen, classes.missing.front());
-  w.fix(fmt::format(
-      "number the classes without a gap: kinds = sorted(set(labels)); label = kinds.index(label), 0 to {}",
-      classes.seen - 1));
+  // What is not among these labels may be a class of the training's.
+  w.fix(
+      fmt::format("if {} is no class in any of the program's data, number the classes without a gap, by one "
+                  "list for all of it: kinds = sorted(set(labels)); label = kinds.index(label), 0 to {}",
+                  classes.missing.front(), classes.seen - 1));
   const Need need = w.need();
   const std::string resize = w.enlarge(Situation::kClasses, need);
   if (w.finding().layer) w.finding().layer->needed.reset();
@@ -126,23 +128,18 @@ std::string correct_record(const ViolationWriter& w) {
              : "correct it where it is made";
 }
 
-// No layer makes so many outputs, and the target, or each row of the ids that go with it, has just as many
-// places: its numbers are places in it (a head, a span).
-bool are_places(const ViolationWriter& w) {
-  const bool as_long = w.facts.as_long || !w.facts.ids_as_long.empty();
-  return as_long && !counted_more(w) && w.layer().empty() && w.op() == "cross_entropy";
+// Not one is valid: they are of another list.
+bool all_beyond(const ViolationWriter& w) {
+  constexpr std::int64_t kTelling = 4;
+  return w.facts.scan.bad == w.facts.scan.total && w.facts.scan.total >= kTelling && !w.computes() &&
+         w.facts.source.empty() && w.op() != "ctc_loss";
 }
 
-void write_places(ViolationWriter& w) {
-  const std::string longer = w.facts.as_long ? w.users() : fmt::format("a row of `{}`", w.facts.ids_as_long);
-  w.finding().also = {Cause::kNumClassesMismatch};
+void fix_all_beyond(ViolationWriter& w) {
   w.fix(fmt::format(
-      "{} is as long as there are classes ({}): where {} are places in it, those lie behind its end: count "
-      "them in what it holds (tokens, not characters), after it is cut, and leave out what points behind "
-      "the cut",
-      longer, w.hi(), w.facts.as_long ? "its numbers" : w.users()));
-  w.fix(fmt::format("if they are no places, look at where {} is made: {}", w.users(), w.outside()));
-  w.fix_sample();
+      "all {} are outside {}: look at where {} are numbered: they may be numbers of another, longer list{}",
+      w.facts.scan.total, w.range(), w.users(),
+      w.noun() == "label" ? " of classes" : ", or counted from another number"));
 }
 
 void write_too_few_outputs(ViolationWriter& w) {
@@ -163,24 +160,15 @@ void write_too_few_outputs(ViolationWriter& w) {
     w.fix(fmt::format("{}: {}", w.look_at_computation("the labels"), w.outside()));
     return;
   }
-  constexpr std::int64_t kTelling = 4;
-  if (!known && w.facts.scan.bad == w.facts.scan.total && w.facts.scan.total >= kTelling && !w.computes() &&
-      w.facts.source.empty() && w.op() != "ctc_loss") {
-    w.fix(fmt::format(
-        "all {} are outside {}: look at where {} are numbered: they may be numbers of another, longer list{}",
-        w.facts.scan.total, w.range(), w.users(),
-        w.noun() == "label" ? " of classes" : ", or counted from another number"));
+  if (!known && all_beyond(w)) {
+    fix_all_beyond(w);
     w.fix_sample();
     w.fix_size(Situation::kClasses, more_outputs(w));
     return;
   }
   if (!known && w.computes() && w.layer().empty() && w.op() != "ctc_loss") {
     w.fix(fmt::format("{}: {}", w.look_at_computation("the labels"), w.outside()));
-    if (w.op() == "cross_entropy" && w.facts.source.empty())
-      w.fix(fmt::format(
-          "where they are places, there are {} of them here: compute them of the sizes of this very "
-          "batch, the last one of an epoch is often smaller",
-          w.hi()));
+    if (w.op() == "cross_entropy" && w.facts.source.empty()) fix_places_of_batch(w);
     return;
   }
   // The program computes them, or its model does: a batch says nothing of how many there may be.
@@ -211,7 +199,7 @@ void write_too_few_outputs(ViolationWriter& w) {
     const bool no_data = !w.facts.sample && w.facts.source.empty();
     const bool made = w.computes() || (w.facts.sample && w.facts.sample->by == "hand");  // no record's
     const std::string mend = made      ? w.look_at_computation("the labels")
-                             : no_data ? fmt::format("look at where {} is made", w.own("the " + w.noun()))
+                             : no_data ? w.look_at_making("the " + w.noun())
                                        : fmt::format("correct the {}", w.nouns());
     // What one batch shows asks to be looked at first; only all labels say how many classes there are.
     const std::string unless =
@@ -289,13 +277,17 @@ void write_broken_label(ViolationWriter& w) {
   if (interpolated(w)) return write_in_between(w);
   const std::string unless =
       w.facts.counted ? "" : fmt::format("if {} is not {}, ", w.value(), one_of_them(w));
-  w.fix(fmt::format("{}{}: {}", unless,
-                    w.computes() ? w.look_at_computation("the labels") : correct_record(w), w.outside()));
+  if (all_beyond(w) && !w.facts.counted)
+    fix_all_beyond(w);
+  else
+    w.fix(fmt::format("{}{}: {}", unless,
+                      w.computes() ? w.look_at_computation("the labels") : correct_record(w), w.outside()));
+  std::string larger = w.facts.counted ? std::string() : w.enlarge(Situation::kClasses, w.need());
+  if (larger.empty() && w.op() == "one_hot") larger = more_outputs(w);
   if (w.facts.counted) {
     w.finding().summary +=
         fmt::format("; {} is {}: there is no such class", w.facts.counted->of, w.facts.counted->count);
-  } else if (const std::string larger = w.enlarge(Situation::kClasses, w.need());
-             !larger.empty() && !w.is_alone() && !is_stray(w) && !(w.is_rare() && !w.only(w.hi()))) {
+  } else if (!larger.empty() && !w.is_alone() && !is_stray(w) && !(w.is_rare() && !w.only(w.hi()))) {
     w.fix(w.if_meant() + larger);
   }
   fix_range_check(w);
@@ -486,6 +478,8 @@ void diagnose_label(ViolationWriter& w) {
     write_one_based_part(w);
     write_too_few_outputs(w);
     w.fix_sample();
+  } else if (w.write_numbered_here()) {
+    w.finding().also = {Cause::kNumClassesMismatch};
   } else if (has_gaps(w)) {
     write_gaps(w);
   } else if (w.likely() && !interpolated(w)) {

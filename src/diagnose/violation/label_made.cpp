@@ -33,15 +33,23 @@ void write_all_named(ViolationWriter& w) {
 // The program itself gives the number of classes to what is none of them.
 void write_filled(ViolationWriter& w) {
   const MadeAt& filled = *w.facts.filled;
-  w.finding().cause = Cause::kNumClassesMismatch;
-  w.finding().also = {Cause::kLabelOutOfRange};
-  w.finding().summary += fmt::format("; `{}` ({}) puts the number of classes itself there", filled.text,
-                                     file_and_line(filled.file, filled.line));
-  w.fix(
-      fmt::format("if it stands for what is none of the classes (background): give {} one output more than "
-                  "that number{}; the "
-                  "number itself stays what it is, as it moves with it",
-                  w.layer().empty() ? "the layer that makes the input" : w.layer(), w.where_made()));
+  const bool label = w.noun() == "label";
+  if (label) {
+    w.finding().cause = Cause::kNumClassesMismatch;
+    w.finding().also = {Cause::kLabelOutOfRange};
+  }
+  w.finding().summary += fmt::format("; `{}` ({}) gives the number of {} itself", filled.text,
+                                     file_and_line(filled.file, filled.line), label ? "classes" : "rows");
+  const MadeAt* size = w.facts.made.empty() ? nullptr : &w.facts.made.front();
+  const bool plain = size != nullptr && size->text.find_first_of("=(") == std::string::npos;
+  const std::string made = plain ? fmt::format(", `{0} + 1` in place of `{0}` ({1})", size->text,
+                                               file_and_line(size->file, size->line))
+                                 : std::string();
+  w.fix(fmt::format(
+      "if it stands for what is none of the {}: give {} one {} more than that number where it is "
+      "made{}; the number itself stays what it is",
+      label ? "classes (background)" : "others (an unknown word, padding)",
+      w.layer().empty() ? "the layer that makes the input" : w.layer(), label ? "output" : "row", made));
   w.fix(fmt::format("if not, look at that line: {}", w.outside()));
 }
 

@@ -182,9 +182,12 @@ bool made(ViolationWriter& w) {
     statement = fmt::format(" in `{}{}`", nan.made_name.empty() ? "" : nan.made_name + " = ", nan.made_text);
     if (nan.made_at) statement += fmt::format(" ({})", file_and_line(*nan.made_at));
   }
+  // It takes the highest off before exp(): of finite numbers it makes finite ones.
+  const bool softens = nan.made_by == "softmax" || nan.made_by == "log_softmax";
   w.finding().summary += fmt::format(
       "{}; `{}` made it {}{}", weights_are_finite(w) ? "; the model's weights are finite" : "", nan.made_by,
-      nan.made_of_finite ? "of finite numbers" : "of a row that is -inf everywhere, or has an Inf",
+      nan.made_of_finite && !softens ? "of finite numbers"
+                                     : "of a row that is -inf everywhere, or has an Inf",
       statement);
   w.finding().summary += made_text(nan.made_part);
   const Domain* domain = domain_of(nan.made_by);

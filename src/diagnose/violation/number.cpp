@@ -81,8 +81,8 @@ void fix_record(ViolationWriter& w) {
   const ScanFact& scan = w.facts.scan;
   w.fix_sample();
   if (w.facts.sample && (w.facts.sample->by == "function" || w.facts.sample->likely)) {
-    w.fix(fmt::format("look at where {} is computed from what the batch holds: {} of {} {} outside [0, 1]",
-                      w.own("the target"), scan.bad, scan.total, scan.bad == 1 ? "is" : "are"));
+    w.fix(fmt::format("{} from what the batch holds: {} of {} {} outside [0, 1]",
+                      w.look_at_value("the target"), scan.bad, scan.total, scan.bad == 1 ? "is" : "are"));
     return;
   }
   // Of the batch in hand no tensor holds the value: the program made it.
@@ -260,6 +260,10 @@ constexpr std::array kSquashed{
         "one_less_sum", "1 less a running sum is below 0 where that goes beyond 1",
         "let what is summed up be shares of 1 (a softmax); or, for what is left after each step, take the "
         "product: torch.cumprod(1 - hazard, dim)"},
+    Squashed{"quotient", "a quotient is above 1 where its divisor is the smaller",
+             "see what is divided there, and by what: a probability that is divided by another one (a "
+             "propensity, a prior) is none any more: that factor is to be multiplied, or is a weight of the "
+             "loss"},
     Squashed{"difference", "a difference may lie below 0",
              "find what is subtracted there, and why it goes beyond 1: a share or a probability has to stay "
              "within "
@@ -286,8 +290,7 @@ void write_input(ViolationWriter& w) {
   }
   if (min >= -kRounding && max <= 1 + kRounding) {
     w.finding().summary = fmt::format("{}, just outside [0, 1]: rounding", w.opening());
-    w.fix("input = input.clamp(0, 1)");
-    w.fix("or pass raw scores to F.binary_cross_entropy_with_logits, which cannot leave the range");
+    w.fix(fmt::format("{0} = {0}.clamp(0, 1)", w.in_code("input")));
     return;
   }
   w.finding().summary = fmt::format("{}, but {} takes probabilities in [0, 1]", w.opening(), w.op());
@@ -295,7 +298,8 @@ void write_input(ViolationWriter& w) {
                                       [&](const Squashed& one) { return one.by == w.facts.squashed; });
   if (squashed != kSquashed.end()) {
     w.finding().summary += fmt::format(": {}", squashed->what);
-    return w.fix(std::string(squashed->fix));
+    const std::string where = w.facts.assigned ? w.look_at_value("the input") + ": " : std::string();
+    return w.fix(where + std::string(squashed->fix));
   }
   if (min < 0) {  // raw scores are of both signs
     const bool raw = w.facts.squashed == "raw";
@@ -309,8 +313,8 @@ void write_input(ViolationWriter& w) {
       return;
     }
     if (!raw && w.facts.passed > 0) {  // a ratio, a sum: scores would have left the range before
-      w.fix(fmt::format("look at where {} is computed: {}; the {} before it, of the same line, {} in [0, 1]",
-                        w.own("the input"), w.outside(),
+      w.fix(fmt::format("{}: {}; the {} before it, of the same line, {} in [0, 1]",
+                        w.look_at_value("the input"), w.outside(),
                         w.facts.passed == 1 ? "call" : fmt::format("last {} calls", w.facts.passed),
                         w.facts.passed == 1 ? "was" : "were"));
       return;
@@ -322,12 +326,11 @@ void write_input(ViolationWriter& w) {
         raw ? "" : "if these are raw scores, the sigmoid is missing: ",
         raw ? "" : "; or torch.sigmoid(input) before the loss"));
     if (raw) w.fix("or input = torch.sigmoid(input) before the loss");
-    if (!raw) w.fix(fmt::format("if not, look at where {} is computed: {}", w.own("the input"), w.outside()));
+    if (!raw) w.fix(fmt::format("if not, {}: {}", w.look_at_value("the input"), w.outside()));
     return;
   }
-  w.fix(fmt::format("look at where {} is computed: {} of {} {} above 1, {} is the highest",
-                    w.own("the input"), w.facts.scan.bad, w.facts.scan.total,
-                    w.facts.scan.bad == 1 ? "is" : "are",
+  w.fix(fmt::format("{}: {} of {} {} above 1, {} is the highest", w.look_at_value("the input"),
+                    w.facts.scan.bad, w.facts.scan.total, w.facts.scan.bad == 1 ? "is" : "are",
                     w.facts.scan.max ? to_text(*w.facts.scan.max) : w.value()));
   // Raw scores are of both signs, as a rule.
   constexpr std::int64_t kTelling = 16;
@@ -340,9 +343,8 @@ void write_input(ViolationWriter& w) {
         "does not; or interpolate before the sigmoid), and so do sums of shares");
   if (w.facts.scan.total >= kTelling)
     return w.fix(
-        "none of them is below 0: softplus, relu, exp, sums and products have no upper end; what is meant as "
-        "a "
-        "probability needs a sigmoid in place of these");
+        "none of them is below 0: softplus, relu, exp, sums, products and quotients have no upper end; only "
+        "where a layer puts them out as scores do they need a sigmoid in place of these");
   w.fix(
       "only if a layer without sigmoid puts them out, they are raw scores: nn.BCEWithLogitsLoss() takes "
       "those");
@@ -418,8 +420,8 @@ void diagnose_probability(ViolationWriter& w) {
     if (number(w.facts.scan.min) >= -kRounding) {
       w.fix("rate.clamp(min=0): only rounding makes it negative");
     } else {
-      w.fix(fmt::format("look at where {} is computed: {} of {} {} negative{}", w.own("the rate"),
-                        w.facts.scan.bad, w.facts.scan.total, w.facts.scan.bad == 1 ? "is" : "are",
+      w.fix(fmt::format("{}: {} of {} {} negative{}", w.look_at_value("the rate"), w.facts.scan.bad,
+                        w.facts.scan.total, w.facts.scan.bad == 1 ? "is" : "are",
                         w.facts.sample ? ""
                                        : "; what a layer puts out becomes a rate by F.softplus(raw) or "
                                          "torch.exp(log_rate)"));
@@ -430,8 +432,8 @@ void diagnose_probability(ViolationWriter& w) {
         fmt::format("{}, but {}", w.opening(),
                     is_count ? "a count must not be negative" : "a probability lies in [0, 1]");
     w.fix(fmt::format(
-        "look at where {} is computed: {} of {} {} {}", w.own("the " + w.argument()), w.facts.scan.bad,
-        w.facts.scan.total, w.facts.scan.bad == 1 ? "is" : "are",
+        "{}: {} of {} {} {}", w.look_at_value("the " + w.argument()), w.facts.scan.bad, w.facts.scan.total,
+        w.facts.scan.bad == 1 ? "is" : "are",
         is_count ? "negative" : "outside [0, 1]; raw scores go into Binomial(total_count, logits=logits)"));
   } else {
     w.finding().summary = fmt::format("{}, but a probability lies in [0, 1]", w.opening());
@@ -440,18 +442,20 @@ void diagnose_probability(ViolationWriter& w) {
       w.fix("p.clamp(0, 1): only rounding leaves the range");
     } else {
       // Logits are of both signs; few of them lie within [0, 1].
-      const bool logits = !some_are_bad(w) && min < 0;
+      const bool alike = min == max && w.facts.scan.total > 1;  // a number of the program's own
+      const bool logits = !some_are_bad(w) && min < 0 && !alike;
       if (logits) {
         w.fix(
             "if these are logits: torch.bernoulli(torch.sigmoid(logits)), or "
             "Bernoulli(logits=logits).sample()");
       }
       w.fix(fmt::format(
-          "{}look at where {} is computed: {}", logits ? "if they are probabilities, " : "",
-          w.own("the input"),
-          min == max && max > 1 ? fmt::format("all are {}: in percent, divide by 100; a schedule that goes "
-                                              "beyond 1 needs a limit",
-                                              to_text(*w.facts.scan.max))
+          "{}{}: {}", logits ? "if they are probabilities, " : "", w.look_at_value("the input"),
+          alike && min < 0        ? fmt::format("all are {}: a schedule that goes below 0 needs a limit",
+                                                to_text(*w.facts.scan.max))
+          : min == max && max > 1 ? fmt::format("all are {}: in percent, divide by 100; a schedule that goes "
+                                                "beyond 1 needs a limit",
+                                                to_text(*w.facts.scan.max))
           : min >= 0 && !some_are_bad(w) ? fmt::format("{}; a ratio of which 1 and more mean always wants "
                                                        ".clamp(max=1)",
                                                        w.outside())

@@ -42,8 +42,8 @@ Valid valid_of(const Violation& facts) {
 // A layer that was found by its size alone says nothing of a tensor that is indexed, which may be anything.
 bool is_guess(const Violation& facts) {
   const std::string_view op = facts.contract->public_op;
-  const bool indexes =
-      op == "gather" || op.starts_with("x[index]") || op.starts_with("index") || op == "take";
+  const bool indexes = op == "gather" || op.starts_with("x[index]") || op.starts_with("index") ||
+                       op == "take" || op.starts_with("scatter");
   return indexes && facts.table != "labels" && !facts.layer_certain;
 }
 

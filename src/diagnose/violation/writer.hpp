@@ -138,6 +138,12 @@ class ViolationWriter {
   // "look at where `bucket` is computed"; where the assignment is known: "look at
   // `bucket = torch.bucketize(age, edges)` (line 12)".
   std::string look_at_computation(const std::string& otherwise) const;
+  // The same of what is not computed: "look at where `y` is made".
+  std::string look_at_making(const std::string& otherwise) const;
+  // And of one tensor: "look at where `rate` is computed".
+  std::string look_at_value(const std::string& otherwise) const;
+  // As many different numbers as there are places, and they are others: they are to be numbered.
+  bool write_numbered_here();
   // What is true of every result of that function: "argmax gives 0 to n - 1"; empty for others.
   std::string rule_of_computation() const;
   // What is far beyond is a usual mark for nothing, or a negative number in an unsigned type: no table is to
@@ -279,6 +285,10 @@ void write_unnamed(ViolationWriter& w);
 void write_filled(ViolationWriter& w);  // the program fills in the number of classes
 void write_padding(ViolationWriter& w);
 void write_resized(ViolationWriter& w);
+// Of labels that are places: of a sequence, or, where the program computes them, among the rows of a batch.
+bool are_places(const ViolationWriter& w);
+void write_places(ViolationWriter& w);
+void fix_places_of_batch(ViolationWriter& w);
 // Of what is counted from 1: all labels, or those of a part of the data. The caller adds no size.
 bool one_based(const ViolationWriter& w);
 void write_one_based(ViolationWriter& w);

@@ -48,6 +48,15 @@ def test_one_of_two_results() -> None:
     assert found is not None and (found["by"], found["text"]) == ("topk", "AGES.topk(3)")
 
 
+def test_the_places_of_the_highest() -> None:
+    values, where = AGES.view(2, 2).max(dim=0)
+    found = asked("where", where)
+    assert found is not None and (found["by"], found["text"]) == ("max", "AGES.view(2, 2).max(dim=0)")
+    assert asked("values", values) is None
+    highest = max(3, 4)
+    assert asked("highest", highest) is None
+
+
 def test_the_caller_computed_what_a_function_was_given() -> None:
     def look_up(ids: torch.Tensor) -> Optional[dict[str, Any]]:
         return asked("ids", ids)

@@ -30,6 +30,8 @@ def program(monkeypatch):
         ),
         ("t[~matched] = num_classes", "t[~matched] = num_classes"),
         ("t = torch.where(hit, t, num_classes)", "torch.where(hit, t, num_classes)"),
+        ("t = [index.get(w, num_classes) for w in words]", "index.get(w, num_classes)"),
+        ("t = index[w] if w in index else self.num_classes", "index[w] if w in index else self.num_classes"),
         ("t = torch.full((n,), 0)", None),
         ("t = torch.full((n,), width)", None),
         ("t = torch.full((n,), num_classes)\nu[k] = num_classes", None),  # which of them?

@@ -16,7 +16,7 @@ def fits_facts(violation: dict[str, Any]) -> Optional[dict[str, Any]]:
     source, most = arguments.get("self"), scan.get("max")
     if not scope.is_tensor(source) or type(most) is not int or type(scan.get("hi")) is not int:
         return None
-    dim = _dimension(source, scan, arguments)
+    dim = dimension(source, scan, arguments)
     if dim is None or most < scan["hi"] or (scan.get("min") or 0) < 0:
         return None
     if source.dim() == 2 and source.shape[0] == source.shape[1]:  # of pairs: what has as many rows is another
@@ -37,7 +37,8 @@ def fits_facts(violation: dict[str, Any]) -> Optional[dict[str, Any]]:
     return {"name": name, "shape": list(key[1:])}
 
 
-def _dimension(source: Any, scan: dict[str, Any], arguments: dict[str, Any]) -> Optional[int]:
+def dimension(source: Any, scan: dict[str, Any], arguments: dict[str, Any]) -> Optional[int]:
+    """The dimension that is indexed."""
     dim = arguments.get("dim", scan.get("list_position"))
     if type(dim) is not int or not -source.dim() <= dim < source.dim():
         return None

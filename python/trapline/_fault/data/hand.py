@@ -104,6 +104,13 @@ def is_finite(late: bool = False) -> bool:
     return bool(floating) and not casts and all(bool(part.isfinite().all()) for part in floating)
 
 
+def size() -> Optional[int]:
+    """How many samples the batch in hand has, where all of its tensors have a row for each."""
+    batch = in_hand()
+    sizes = {int(part.shape[0]) for part in batch.tensors() if part.dim()} if batch is not None else set()
+    return sizes.pop() if len(sizes) == 1 else None
+
+
 def padded_to() -> Optional[int]:
     """What the collate function fills rows up to a multiple of (transformers' `pad_to_multiple_of`)."""
     batch = in_hand()

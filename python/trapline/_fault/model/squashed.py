@@ -16,8 +16,8 @@ _LAYERS = ("Addmm", "Addmv", "Baddbmm", "Linear", "MkldnnLinear", "Convolution",
 
 
 def squashed_by(scores: Any) -> Optional[str]:
-    """ "raw", "tanh", "cosine", "difference" (1 - x), "one_less_exp", "one_less_sum" or "log"; None: none of
-    them."""
+    """ "raw", "tanh", "cosine", "difference" (1 - x), "one_less_exp", "one_less_sum", "quotient" or "log";
+    None: none of them."""
     node = _computing(getattr(scores, "grad_fn", None))
     if node is None:
         return None
@@ -29,6 +29,10 @@ def squashed_by(scores: Any) -> Optional[str]:
         return _LESS.get(node_kind(less) if less is not None else "", "difference")
     if kind in _LOGARITHMS:
         return "log"
+    if kind == "Div":
+        above = _computing(_first(node))  # scores / temperature are scores
+        layers = above is not None and (node_kind(above) == "Add" and _of_layer(above))
+        return "raw" if layers or (above is not None and node_kind(above) in _LAYERS) else "quotient"
     if kind in _LAYERS or (kind == "Add" and _of_layer(node)):
         return "raw"
     # cosine_similarity() and its like written by hand: the product of what was divided by its norm.

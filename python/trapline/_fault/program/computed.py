@@ -12,62 +12,24 @@ from collections.abc import Iterator
 from types import FrameType
 from typing import Any, Optional
 
-from trapline._fault.program import before, branches, calls, frames, holders, operands, places, scope, texts
+from trapline._fault.program import (
+    before,
+    branches,
+    calls,
+    frames,
+    holders,
+    operands,
+    places,
+    scope,
+    sizes,
+    texts,
+)
+from trapline._fault.program.functions import ACROSS, CUTS, DRAWS, KEEPS, MAKES, PAIRS, SEARCHES
 from trapline._fault.program.texts import WRAPS, called
 
 Facts = dict[str, Any]
 _MAX_TEXT = 100
 _DEPTH = 5
-# Each gives numbers of its own, whatever it was given.
-_SEARCHES = ("bucketize", "searchsorted", "digitize")
-_MAKES = {
-    *_SEARCHES,
-    "randint_like",
-    *("argmax", "argmin", "argsort", "topk", "nonzero", "multinomial", "randint", "randperm", "arange"),
-    *(
-        "cumsum",
-        "floor",
-        "ceil",
-        "round",
-        "trunc",
-        "floor_divide",
-        "remainder",
-        "bincount",
-        "ravel_multi_index",
-    ),
-}
-# Each gives the numbers that it was given, in another form.
-_KEEPS = {
-    *("to", "long", "int", "cuda", "cpu", "view", "reshape", "squeeze", "unsqueeze", "flatten", "contiguous"),
-    *(
-        "clone",
-        "detach",
-        "type",
-        "expand",
-        "repeat",
-        "transpose",
-        "permute",
-        "numpy",
-        "short",
-        "ravel",
-        "astype",
-    ),
-    *("expand_as", "view_as", "type_as", "t", "copy"),
-}
-_CUTS = ("int", "round")
-DRAWS = {
-    "rand",
-    "rand_like",
-    "randn",
-    "randint",
-    "randint_like",
-    "randperm",
-    "multinomial",
-    "integers",
-    "choice",
-}
-_ACROSS = {"cumsum", "cumprod", "cummax", "cummin", "argsort", "sort", "bincount", "unique"}
-
 _FUNCTIONS = (ast.FunctionDef, ast.AsyncFunctionDef)
 _ARITHMETIC = (ast.Add, ast.Sub, ast.Mult, ast.FloorDiv, ast.Mod, ast.Div, ast.Pow)
 
@@ -113,7 +75,7 @@ def _statements(variable: str, given: Any) -> Iterator[tuple[FrameType, str, Opt
             expression = _in_call(frame, called_as)
             if expression is not None:
                 yield frame, "", *expression
-        called_as = _parameter(frame, names)
+        called_as = parameter_of(frame, names)
         given_on = given_on and called_as is not None
 
 
@@ -173,7 +135,7 @@ def _by_function(frame: FrameType, name: str) -> Optional[Facts]:
     found = texts.returned_by(called(node.value), place)
     if found is None or not _computes(found.node):
         return None
-    call = next((p for p in ast.walk(found.node) if isinstance(p, ast.Call) and called(p) in _MAKES), None)
+    call = next((p for p in ast.walk(found.node) if isinstance(p, ast.Call) and called(p) in MAKES), None)
     facts: Facts = {"name": found.name, "text": text_of(found.node), "line": found.node.lineno}
     facts["file"] = found.file
     if call is not None:
@@ -205,12 +167,12 @@ def as_written(at: texts.Returned, depth: int = _DEPTH) -> Optional[Facts]:
 
 
 def _computes(node: ast.expr) -> bool:
-    while isinstance(node, ast.Call) and called(node) in _KEEPS and isinstance(node.func, ast.Attribute):
+    while isinstance(node, ast.Call) and called(node) in KEEPS and isinstance(node.func, ast.Attribute):
         node = node.func.value
     if isinstance(node, ast.Subscript):
         node = node.value
-    made = isinstance(node, ast.Call) and called(node) in _MAKES
-    if isinstance(node, ast.Call) and isinstance(node.func, ast.Name) and node.func.id in _CUTS and node.args:
+    made = isinstance(node, ast.Call) and called(node) in MAKES
+    if isinstance(node, ast.Call) and isinstance(node.func, ast.Name) and node.func.id in CUTS and node.args:
         return _computes(node.args[0])  # int(angle / width)
     return made or (isinstance(node, ast.BinOp) and isinstance(node.op, _ARITHMETIC))
 
@@ -222,7 +184,7 @@ def counts_across(given: Any) -> bool:
             found = binding(frame, name, scope.line_of(frame)) if value is given else None
             if found is not None:
                 names = (called(part) for part in ast.walk(found[0]) if isinstance(part, ast.Call))
-                return any(function in _ACROSS for function in names)
+                return any(function in ACROSS for function in names)
     return False
 
 
@@ -267,8 +229,9 @@ def _value(frame: FrameType, node: ast.expr) -> Any:
 
 def _described(frame: FrameType, name: str, node: ast.expr, line: int) -> Optional[Facts]:
     facts: Facts = {"name": _target(frame, node) or name, "text": text_of(node), "line": line}
+    makes = (*MAKES, *PAIRS) if isinstance(node, ast.Call) and called(node) in PAIRS else MAKES
     call = next(
-        (part for part in ast.walk(node) if isinstance(part, ast.Call) and called(part) in _MAKES), None
+        (part for part in ast.walk(node) if isinstance(part, ast.Call) and called(part) in makes), None
     )
     if call is not None:
         facts["by"] = called(call)
@@ -277,6 +240,8 @@ def _described(frame: FrameType, name: str, node: ast.expr, line: int) -> Option
             facts["edges"] = edges
     if any(isinstance(part, ast.Call) and called(part) in DRAWS for part in ast.walk(node)):
         facts["drawn"] = True
+    if facts.get("by") == "arange" and sizes.are_alone(frame, node):
+        facts["of_sizes"] = True
     return facts
 
 
@@ -350,7 +315,7 @@ def last_bound(frame: FrameType, name: str, line: int) -> Optional[int]:
 
 def kept_name(node: ast.expr) -> Optional[str]:
     """The variable whose numbers an expression hands on: `w.to(device)`."""
-    while isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute) and called(node) in _KEEPS:
+    while isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute) and called(node) in KEEPS:
         node = node.func.value
     return node.id if isinstance(node, ast.Name) else None
 
@@ -371,8 +336,9 @@ def _bindings(tree: ast.AST, name: str, one_of: bool = False) -> list[tuple[Any,
                 elif isinstance(target, ast.Tuple) and _beside(target, node.value, name) is not None:
                     found.append((node, _beside(target, node.value, name)))  # low, high = x.floor(), x.ceil()
                 elif _holds(target, name):
-                    call = isinstance(node.value, ast.Call) and (one_of or called(node.value) in _MAKES)
-                    found.append((node, node.value if call else None))  # values, index = x.topk(3)
+                    call = isinstance(node.value, ast.Call) and (one_of or called(node.value) in MAKES)
+                    made = node.value if call else _second(target, node.value, name)
+                    found.append((node, made))  # values, index = x.topk(3)
         elif isinstance(node, (ast.AnnAssign, ast.NamedExpr)) and _holds(node.target, name):
             found.append((node, node.value))
         elif isinstance(node, ast.AugAssign) and _holds(node.target, name):
@@ -385,6 +351,15 @@ def _bindings(tree: ast.AST, name: str, one_of: bool = False) -> list[tuple[Any,
         elif isinstance(node, ast.withitem) and node.optional_vars and _holds(node.optional_vars, name):
             found.append((node.optional_vars, None))
     return found
+
+
+def _second(target: ast.expr, value: ast.expr, name: str) -> Optional[ast.expr]:
+    """`x.max(dim=1).indices`, of `values, index = x.max(dim=1)`."""
+    parts = target.elts if isinstance(target, ast.Tuple) else []
+    second = len(parts) == 2 and isinstance(parts[1], ast.Name) and parts[1].id == name
+    if not second or not isinstance(value, ast.Call) or called(value) not in PAIRS:
+        return None
+    return ast.copy_location(ast.Attribute(value, "indices", ast.Load()), value)
 
 
 def _beside(target: ast.Tuple, value: ast.expr, name: str) -> Optional[ast.expr]:
@@ -419,13 +394,15 @@ def _computation(frame: FrameType, node: ast.expr, line: int, depth: int) -> Opt
     if isinstance(node, ast.Subscript) and isinstance(node.value, (ast.Name, ast.Call)):
         return _computation(frame, node.value, line, depth) if depth else None
     if isinstance(node, ast.Attribute) and node.attr == "indices":  # x.topk(3).indices
+        if isinstance(node.value, ast.Call) and called(node.value) in PAIRS:
+            return node.value, line
         return _computation(frame, node.value, line, depth) if depth else None
     if not isinstance(node, ast.Call) or not depth:
         return None
     name = called(node)
-    if name in _MAKES:
+    if name in MAKES:
         return node, line
-    if name in _KEEPS and isinstance(node.func, ast.Attribute):
+    if name in KEEPS and isinstance(node.func, ast.Attribute):
         inner = _computation(frame, node.func.value, line, depth - 1)
         return inner and ((node, line) if inner[1] == line else inner)
     if name in WRAPS and node.args:
@@ -433,7 +410,7 @@ def _computation(frame: FrameType, node: ast.expr, line: int, depth: int) -> Opt
     return None
 
 
-def _parameter(frame: FrameType, names: list[str]) -> Optional[tuple[str, int]]:
+def parameter_of(frame: FrameType, names: list[str]) -> Optional[tuple[str, int]]:
     """Which of a function's parameters these variables are one of; what it made itself nobody gave it."""
     code = frame.f_code
     own = [name for name in code.co_varnames[: code.co_argcount + code.co_kwonlyargcount] if name != "self"]
@@ -441,8 +418,14 @@ def _parameter(frame: FrameType, names: list[str]) -> Optional[tuple[str, int]]:
 
 
 def _in_call(frame: FrameType, parameter: Optional[tuple[str, int]]) -> Optional[tuple[ast.expr, int]]:
-    """The one computation among the arguments of the failing call: table(x.argmax(1) + 1). Of a function of
-    the user's inside it, the one that this parameter was given."""
+    """The one computation among the arguments of the failing call: table(x.argmax(1) + 1)."""
+    found = argument(frame, parameter)
+    return _computation(frame, *found, _DEPTH) if found is not None else None
+
+
+def argument(frame: FrameType, parameter: Optional[tuple[str, int]]) -> Optional[tuple[ast.expr, int]]:
+    """The one expression among the arguments of the call that runs, which is no variable, and its line; of a
+    function of the user's that is called, the one that this parameter was given."""
     line, end, column, end_column = frames.position(frame.f_code, frame.f_lasti)
     tree = calls.tree_of(frame.f_code)
     if tree is None or end is None:
@@ -470,15 +453,13 @@ def _in_call(frame: FrameType, parameter: Optional[tuple[str, int]]) -> Optional
         words = [word.value for word in node.keywords if word.arg == name]
         given = words or [one for at, one in enumerate(node.args) if at == place]
     written = [argument for argument in given if isinstance(argument, (ast.BinOp, ast.Call))]
-    if len(written) != 1:
-        return None
-    return _computation(frame, written[0], line, _DEPTH)
+    return (written[0], line) if len(written) == 1 else None
 
 
 def _edges(frame: FrameType, call: ast.Call) -> Optional[int]:
     """How many edges a search among buckets has, where they are a variable."""
     name = called(call)
-    if name not in _SEARCHES:
+    if name not in SEARCHES:
         return None
     at = 0 if name == "searchsorted" else 1
     words = {word.arg: word.value for word in call.keywords}

@@ -103,9 +103,12 @@ def _computed(steps: list[_At]) -> bool:
 
 
 def _adds(node: ast.BinOp) -> bool:
-    """`n + 1`: a number more or less."""
+    """`n + 1`: a number more or less, of no product or power."""
     number = any(isinstance(part, ast.Constant) for part in (node.left, node.right))
-    return number and isinstance(node.op, (ast.Add, ast.Sub))
+    inside = [
+        part for side in (node.left, node.right) for part in ast.walk(side) if isinstance(part, ast.BinOp)
+    ]
+    return number and isinstance(node.op, (ast.Add, ast.Sub)) and all(map(_adds, inside))
 
 
 def _one(found: list[_At]) -> Optional[_At]:

@@ -1,4 +1,5 @@
-"""Where the program fills labels with the number of classes itself: what is none of them (background)."""
+"""Where the program gives the number of classes, or of rows, itself: to what is none of them (background, an
+unknown word)."""
 
 from __future__ import annotations
 
@@ -14,8 +15,8 @@ _MAX_TEXT = 80
 
 def filled_with(made: list[dict[str, Any]]) -> Optional[dict[str, Any]]:
     """`text`, `file` and `line` of the only expression that fills a tensor with the number that the layer was
-    made by (`made`); None where there is none, or several."""
-    names = {str(step["text"]).rpartition("=")[2].rpartition(".")[2].strip() for step in made[:1]}
+    made by (`made`), or answers with it; None where there is none, or several."""
+    names = {str(step["text"]).rpartition("=")[2].rpartition(".")[2].strip() for step in made}
     found = {
         (file, node.lineno): node
         for file, tree in texts.user_trees()
@@ -35,6 +36,10 @@ def _fills(tree: Any) -> Iterator[tuple[Any, ast.expr]]:
         if isinstance(node, ast.Call) and texts.called(node) in _FILLS:
             for value in [*node.args, *(given.value for given in node.keywords)]:
                 yield node, value
+        elif isinstance(node, ast.Call) and texts.called(node) == "get" and len(node.args) == 2:
+            yield node, node.args[1]
+        elif isinstance(node, ast.IfExp):
+            yield from ((node, value) for value in (node.body, node.orelse))
         elif isinstance(node, ast.Assign) and isinstance(node.targets[0], ast.Subscript):
             yield node, node.value
 

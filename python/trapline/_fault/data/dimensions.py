@@ -1,0 +1,37 @@
+"""Another dimension of the indexed tensor that the index would fit: `q.gather(0, actions)` in place of 1."""
+
+from __future__ import annotations
+
+from typing import Any, Optional
+
+from trapline._fault.data import fits, hand
+from trapline._fault.program import scope
+
+_FULL = 0.75  # of the places of the other dimension: what goes so far was made for as many, or nearly so
+_SHARE = 4
+
+
+def other_dimension(violation: dict[str, Any]) -> Optional[dict[str, Any]]:
+    """`dim` and `size` of the only other dimension that has all the elements that the index asks for, and not
+    many more; `batch`: the indexed one, and no other, is as large as the batch in hand."""
+    scan, arguments = violation["scan"], violation.get("args") or {}
+    source, most = arguments.get("self"), scan.get("max")
+    if not scope.is_tensor(source) or type(most) is not int or (scan.get("min") or 0) < 0:
+        return None
+    dim = fits.dimension(source, scan, arguments)
+    if dim is None or most < scan["hi"] or _SHARE * scan.get("bad", 0) < scan.get("total", 1):
+        return None
+    sizes = list(source.shape)
+    room = [
+        at
+        for at, size in enumerate(sizes)
+        if at != dim and size != sizes[dim] and most < size and most + 1 >= _FULL * size
+    ]
+    exact = [at for at in room if sizes[at] == most + 1]
+    room = exact if len(exact) == 1 else room
+    if len(room) != 1:
+        return None
+    facts: dict[str, Any] = {"dim": room[0], "size": sizes[room[0]]}
+    if sizes.count(sizes[dim]) == 1 and hand.size() == sizes[dim]:
+        facts["batch"] = True
+    return facts if exact or "batch" in facts else None

@@ -1,0 +1,187 @@
+// What the program's text and the tensors around the bad one say: the statement, the dimension, the
+// numbering.
+#include "advice.hpp"
+
+namespace trapline::diagnose {
+namespace {
+
+// What the variable was given last is named where no arithmetic is known.
+TEST(AdviceText, TheLastStatementIsNamed) {
+  json index = facts_of("gather.index", 9, 5);
+  index["assigned"] = {
+      {"name", "arms"}, {"text", "torch.tensor(bandit.predict(x))"}, {"file", "/a/run.py"}, {"line", 43}};
+  EXPECT_TRUE(says(diagnose(index), "look at `arms = torch.tensor(bandit.predict(x))` (run.py:43): 1 of 4"))
+      << all(diagnose(index));
+  json rate = facts_of("bernoulli.p", 0, 0, {{"op", "bernoulli"}});
+  rate["scan"] = {{"bad", 32}, {"total", 32}, {"first", 0}, {"value", -0.5}, {"min", -0.5}, {"max", -0.5}};
+  rate["assigned"] = {
+      {"name", "keep"}, {"text", "torch.full((n,), ratio)"}, {"file", "/a/run.py"}, {"line", 7}};
+  const Finding found = diagnose(rate);
+  EXPECT_TRUE(says(found, "look at `keep = torch.full((n,), ratio)` (run.py:7): all are -0.5: a schedule"))
+      << all(found);
+  EXPECT_FALSE(says(found, "logits")) << "one number of the program's own\n" << all(found);
+}
+
+// The places of a sequence are counted along its own dimension: rows for a batch would hide that.
+TEST(AdviceText, PositionsThatCountTheBatch) {
+  json facts = facts_of("embedding.indices", 32, 32, {{"table", "position"}, {"counts_from", 0}});
+  facts["tensor"]["shape"] = {64};
+  facts["scan"]["total"] = 64;
+  facts["ranged"] = {
+      {"name", "x"},         {"shape", {64, 16}}, {"dim", 0},     {"text", "torch.arange(x.size(0))"},
+      {"file", "/a/net.py"}, {"line", 15},        {"batch", true}};
+  Finding found = diagnose(facts);
+  EXPECT_TRUE(
+      found.summary.ends_with("the positions are counted along dimension 0 of `x` [64, 16], the batch"))
+      << found.summary;
+  ASSERT_EQ(found.fix.size(), 1U) << all(found);
+  EXPECT_TRUE(found.fix.front().ends_with("the positions are those of the other one, 16 of them"))
+      << all(found);
+  facts["ranged"].erase("batch");
+  found = diagnose(facts);
+  EXPECT_TRUE(found.fix.front().starts_with("see first that `torch.arange(x.size(0))` (net.py:15) counts"))
+      << all(found);
+  facts["ranged"]["shape"] = {64, 100};
+  EXPECT_FALSE(says(diagnose(facts), "see first that")) << "the other one has no room either";
+  facts["ranged"]["dim"] = 1;
+  EXPECT_FALSE(says(diagnose(facts), "see first that")) << "the usual one";
+}
+
+// As many as a computation says there are: a picture's patches are not cut off.
+TEST(AdviceText, PlacesThatFollowFromSizes) {
+  json facts = facts_of("embedding.indices", 64, 17, {{"table", "position"}, {"counts_from", 0}});
+  facts["tensor"]["shape"] = {65};
+  facts["scan"]["total"] = 65;
+  facts["text"] = facts["tokenizes"] = false;
+  facts["layer"] = layer("pos", "num_embeddings", 17);
+  facts["made"] = json::array({{{"text", "(image // patch) ** 2 + 1"}, {"file", "/a/vit.py"}, {"line", 9}}});
+  EXPECT_TRUE(says(diagnose(facts), "feed sequences of at most 17")) << all(diagnose(facts));
+  facts["made"][0]["computed"] = true;
+  const Finding found = diagnose(facts);
+  EXPECT_EQ(all(found).find("at most"), std::string::npos) << all(found);
+  EXPECT_TRUE(says(found, "`(image // patch) ** 2 + 1` (vit.py:9) says how many places there are to be, 17"))
+      << all(found);
+  facts["text"] = true;
+  EXPECT_FALSE(says(diagnose(facts), "says how many places")) << "a text may be cut";
+}
+
+TEST(AdviceText, AnotherDimensionHasRoomForTheIndex) {
+  json facts = facts_of("gather.index", 9, 8);
+  facts["args"] = {{"self", {{"shape", {8, 10}}, {"dtype", "float32"}}}, {"dim", 0}};
+  facts["scan"]["bad"] = 3;
+  facts["other_dimension"] = {{"dim", 1}, {"size", 10}};
+  Finding found = diagnose(facts);
+  EXPECT_TRUE(found.fix.front().starts_with("look at where")) << all(found);
+  EXPECT_TRUE(says(found, "see whether dimension 1 is meant: it has 10 elements, room for all of these"))
+      << all(found);
+  facts["other_dimension"]["batch"] = true;
+  found = diagnose(facts);
+  EXPECT_TRUE(found.fix.front().ends_with("dimension 0, which is indexed, is as large as the batch"))
+      << all(found);
+  EXPECT_TRUE(found.fix.at(1).starts_with("if not, look at where")) << all(found);
+}
+
+json numbered(const char* contract) {
+  json facts = facts_of(contract, 26, 5);
+  facts["scan"]["bad"] = 12;
+  facts["scan"]["total"] = 15;
+  facts["scan"]["min"] = 1;
+  facts["seen"] = {{"min", 1}, {"max", 26}, {"count", 15}, {"source", "calls"}, {"here", 5}};
+  return facts;
+}
+
+// The classes of an episode, the groups of a batch: as many different numbers as there are places.
+TEST(AdviceText, NumbersOfALongerListAreNumberedHere) {
+  json labels = numbered("nll_loss_forward.target");
+  labels["layer"] = layer("net.7", "out_features", 5);
+  EXPECT_TRUE(says(diagnose(labels), "these 15 have just 5 different values, as many as there are classes"))
+      << all(diagnose(labels));
+  EXPECT_FALSE(says(diagnose(labels), "more outputs")) << all(diagnose(labels));
+  labels["seen"]["here"] = 6;
+  EXPECT_FALSE(says(diagnose(labels), "different values")) << all(diagnose(labels));
+  EXPECT_TRUE(says(diagnose(numbered("index_add.index")), "(the groups of a batch), number them there"))
+      << all(diagnose(numbered("index_add.index")));
+  const Finding read = diagnose(numbered("gather.index"));
+  EXPECT_FALSE(says(read, "torch.unique")) << "columns have an order of their own\n" << all(read);
+  EXPECT_TRUE(says(read, "look up which place each has")) << all(read);
+}
+
+// Each row's own place was taken out of a square.
+TEST(AdviceText, OnePlaceLessThanRows) {
+  json facts = facts_of("nll_loss_forward.target", 63, 63);
+  facts["computed"] = {{"name", "labels"}, {"text", "(torch.arange(2 * n) + n) % (2 * n)"}, {"line", 47}};
+  facts["args"] = {{"self", {{"shape", {64, 63}}, {"dtype", "float32"}}}};
+  EXPECT_TRUE(says(diagnose(facts), "there is one place less than there are rows (64)"))
+      << all(diagnose(facts));
+  EXPECT_FALSE(says(diagnose(facts), "of this very batch")) << all(diagnose(facts));
+  facts["args"]["self"]["shape"] = {63, 63};
+  EXPECT_TRUE(says(diagnose(facts), "compute them of the sizes of this very batch")) << all(diagnose(facts));
+}
+
+TEST(AdviceText, AQuotientIsNoScore) {
+  json facts = facts_of("binary_cross_entropy.self", 0, 0, {{"op", "binary_cross_entropy"}});
+  facts["scan"] = {{"bad", 38}, {"total", 64}, {"first", 0}, {"value", 1.77}, {"min", 0.4}, {"max", 2.7}};
+  facts["squashed"] = "quotient";
+  facts["assigned"] = {{"name", "p"}, {"text", "relevance / propensity"}, {"file", "/a/b.py"}, {"line", 45}};
+  const Finding found = diagnose(facts);
+  ASSERT_EQ(found.fix.size(), 1U) << all(found);
+  EXPECT_TRUE(found.fix.front().starts_with(
+      "look at `p = relevance / propensity` (b.py:45): see what is divided there, and by what"))
+      << all(found);
+  EXPECT_EQ(all(found).find("sigmoid"), std::string::npos) << all(found);
+}
+
+// `.get(word, len(words))` for a table of len(words) rows.
+TEST(AdviceText, ThePlaceForUnknownWordsIsTheSizeItself) {
+  json facts = facts_of("embedding.indices", 55, 55, {{"layer", layer("tokens", "num_embeddings", 55)}});
+  facts["filled"] = {{"text", "index.get(word, self.size)"}, {"file", "/a/words.py"}, {"line", 47}};
+  facts["made"] = json::array({{{"text", "vocab.size"}, {"file", "/a/run.py"}, {"line", 84}}});
+  const Finding found = diagnose(facts);
+  EXPECT_TRUE(
+      found.summary.ends_with("`index.get(word, self.size)` (words.py:47) gives the number of rows "
+                              "itself"))
+      << found.summary;
+  EXPECT_TRUE(says(found,
+                   "give `tokens` one row more than that number where it is made, `vocab.size + 1` in place "
+                   "of `vocab.size`"))
+      << all(found);
+  EXPECT_FALSE(says(found, "unless the ids are made of it")) << all(found);
+}
+
+// An order that was made of all boxes, of some of them.
+TEST(AdviceText, WhatIsIndexedWasCutAfterItsIndexWasMade) {
+  json facts = facts_of("index.indices", 18, 17);
+  facts["scan"]["lo"] = -17;
+  facts["computed"] = {{"name", "order"}, {"text", "scores.argsort()"}, {"line", 4}, {"by", "argsort"}};
+  facts["cut_since"] = {{"name", "boxes"}, {"text", "boxes[keep]"}, {"line", 6}};
+  const Finding found = diagnose(facts);
+  EXPECT_TRUE(found.fix.front().starts_with("look at `order = scores.argsort()` (line 4)")) << all(found);
+  EXPECT_TRUE(says(found, "`boxes = boxes[keep]` (line 6) is below that")) << all(found);
+}
+
+// Relative positions of a sequence that is too long lie beyond both ends, equally far.
+TEST(AdviceText, DistancesBeyondBothEnds) {
+  json facts = facts_of("embedding.indices", -8, 63, {{"table", "other"}});
+  facts["tensor"]["shape"] = {40, 40};
+  facts["scan"] = {{"bad", 72}, {"total", 1600}, {"first", 32}, {"value", -1}, {"min", -8},
+                   {"max", 70}, {"lo", 0},       {"hi", 63},    {"reason", 1}};
+  facts["computed"] = {{"name", "rel"}, {"text", "pos[:, None] - pos + 31"}, {"line", 12}};
+  EXPECT_TRUE(says(diagnose(facts), "the table has room for sequences of 32, and this one has 40"))
+      << all(diagnose(facts));
+  facts["scan"]["max"] = 69;
+  EXPECT_FALSE(says(diagnose(facts), "room for sequences")) << all(diagnose(facts));
+}
+
+// Codes of another list, all beyond the size of a one_hot: where that is given is said.
+TEST(AdviceText, AllBeyondTheSizeOfAOneHot) {
+  json facts = facts_of("one_hot.self", 114, 32);
+  facts["scan"]["bad"] = facts["scan"]["total"] = 64;
+  facts["scan"]["min"] = 102;
+  facts["made"] = json::array({{{"text", "N_CODES=32"}, {"file", "/a/defaults.py"}, {"line", 13}}});
+  const Finding found = diagnose(facts);
+  EXPECT_TRUE(says(found, "all 64 are outside [0, 32): look at where")) << all(found);
+  EXPECT_TRUE(says(found, "by `N_CODES=32` (defaults.py:13)")) << all(found);
+}
+
+}  // namespace
+}  // namespace trapline::diagnose

@@ -1,0 +1,58 @@
+"""What the variable with the bad numbers was given last."""
+
+import pytest
+
+torch = pytest.importorskip("torch")
+from trapline._fault.program import given  # noqa: E402
+
+
+def predict(n):
+    return list(range(n))
+
+
+def inner(index):
+    return given.given_facts("index", index)
+
+
+def between(at):
+    return inner(at)
+
+
+def called(labels):
+    return given.given_facts("labels", labels)
+
+
+def test_a_call_of_the_program():
+    target = torch.tensor(predict(4))
+    found = given.given_facts("target", target)
+    assert (found["name"], found["text"]) == ("target", "torch.tensor(predict(4))")
+    moved = target.long().unsqueeze(1)
+    assert given.given_facts("moved", moved)["text"] == "torch.tensor(predict(4))"
+
+
+def test_through_the_functions_that_hand_it_on():
+    chosen = torch.tensor(predict(4))
+    found = between(chosen)
+    assert (found["name"], found["text"]) == ("chosen", "torch.tensor(predict(4))")
+
+
+def test_what_stands_in_the_call():
+    grid = [i for _ in range(2) for i in range(3)]
+    grid = sorted(grid)
+    found = called(torch.tensor(grid))
+    assert (found["name"], found["text"]) == ("grid", "sorted(grid)")
+
+
+def test_a_cut_is_told_and_an_entry_is_not():
+    batch = {"y": torch.arange(8).reshape(2, 4)}
+    y = batch["y"]
+    assert given.given_facts("y", y) is None
+    later = y[:, 1:]
+    assert given.given_facts("later", later)["text"] == "y[:, 1:]"
+
+
+def test_a_loop_gives_it():
+    for x, y in [(torch.zeros(2), torch.arange(2))]:
+        y = y.to("cpu")
+        assert given.given_facts("y", y) is None
+        assert x is not None
