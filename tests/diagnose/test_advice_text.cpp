@@ -131,6 +131,29 @@ TEST(AdviceText, AQuotientIsNoScore) {
   EXPECT_EQ(all(found).find("sigmoid"), std::string::npos) << all(found);
 }
 
+// F.binary_cross_entropy(labels, scores).
+TEST(AdviceText, ExchangedArguments) {
+  json facts = facts_of("binary_cross_entropy.target", 0, 0, {{"op", "binary_cross_entropy"}});
+  facts["scan"] = {{"bad", 16}, {"total", 16}, {"first", 0}, {"value", -0.17}, {"min", -0.28}, {"max", 0.7}};
+  EXPECT_TRUE(says(diagnose(facts), "F.mse_loss")) << all(diagnose(facts));
+  facts["exchanged"] = true;
+  const Finding found = diagnose(facts);
+  ASSERT_EQ(found.fix.size(), 1U) << all(found);
+  EXPECT_TRUE(found.fix.front().starts_with("the two are exchanged: what the model puts out comes first"))
+      << all(found);
+}
+
+// The last element of a sequence without any.
+TEST(AdviceText, ALengthOfZeroLessOne) {
+  json facts = facts_of("gather.index", -1, 7, {{"scan", {{"min", -1}, {"max", 6}, {"reason", 1}}}});
+  EXPECT_TRUE(says(diagnose(facts), "if -1 marks padding")) << all(diagnose(facts));
+  facts["computed"] = {{"text", "n - 1"}, {"line", 8}};
+  const Finding found = diagnose(facts);
+  EXPECT_TRUE(says(found, "look at `n - 1` (line 8)")) << all(found);
+  EXPECT_TRUE(says(found, "has no last element")) << all(found);
+  EXPECT_FALSE(says(found, "padding")) << all(found);
+}
+
 // `.get(word, len(words))` for a table of len(words) rows.
 TEST(AdviceText, ThePlaceForUnknownWordsIsTheSizeItself) {
   json facts = facts_of("embedding.indices", 55, 55, {{"layer", layer("tokens", "num_embeddings", 55)}});

@@ -181,6 +181,10 @@ def look_into(
     signed = operator.startswith("nll_loss") and scan.get("hi") == 2 and scan.get("value") == -1
     if signed or violation.get("contract") == "binary_cross_entropy.target":
         add("kinds", lambda: values.kinds(content))
+    if violation.get("contract") == "binary_cross_entropy.target":
+        scores = (violation.get("args") or {}).get("self")
+        if tensor.requires_grad and scope.is_tensor(scores) and not scores.requires_grad:
+            facts["exchanged"] = True
     add("masked", lambda: masked.masked_by(tensor, scan, predicate))
     add("nan_cast", lambda: casts.nan_cast_facts(tensor, scan))
     if "nan_cast" not in facts:

@@ -185,6 +185,7 @@ void read_places(const json& object, Violation& facts) {
   facts.two_colours = boolean(object, "two_colours").value_or(false);
   facts.sums_to_one = boolean(object, "sums_to_one").value_or(false);
   facts.as_long = boolean(object, "as_long").value_or(false);
+  facts.exchanged = boolean(object, "exchanged").value_or(false);
   facts.narrow = text(object, "narrow");
   facts.ids_as_long = text(object, "ids_as_long");
   facts.categories = boolean(object, "categories").value_or(false);

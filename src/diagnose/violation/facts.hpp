@@ -269,6 +269,7 @@ struct Violation {  // NOLINT(clang-analyzer-optin.performance.Padding): by what
   bool sums_to_one = false;  // each row of what is drawn by adds up to 1
   bool as_long = false;      // the variable that holds the labels has as many columns as there are classes
   bool repeated = false;     // the user's variable has less elements than were made of it
+  bool exchanged = false;    // of a loss: the target has a gradient, and the input has none
   std::string narrow;        // a type of the program's that has no room for the highest place: "int8"
   std::string ids_as_long;   // ids with a row for each label, and as many places in it as there are classes
   std::optional<SiblingsFact> siblings;

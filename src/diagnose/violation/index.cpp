@@ -197,8 +197,13 @@ void fix_below(ViolationWriter& w) {
     return;
   }
   if (w.facts.computed || w.facts.drawn) {  // what arithmetic or chance made marks nothing
-    return w.fix(fmt::format("{} does not count negative indices from the end: {}: {}", w.op(),
-                             w.look_at_computation("the index"), w.outside()));
+    w.fix(fmt::format("{} does not count negative indices from the end: {}: {}", w.op(),
+                      w.look_at_computation("the index"), w.outside()));
+    if (w.one_taken_off())
+      w.fix(
+          "what is 0 there, before 1 is taken off (a length), has no last element: leave such records out "
+          "before, or see why they are empty");
+    return;
   }
   if (marks || (w.only(w.integer()) && (marks_nothing(w.integer()) || w.is_own_mark() || w.is_filling()))) {
     const std::string knob = w.ignore_knob();

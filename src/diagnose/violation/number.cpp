@@ -213,6 +213,13 @@ void fix_fractions(ViolationWriter& w, double min, double max) {
 void write_target(ViolationWriter& w) {
   const double min = number(w.facts.scan.min), max = number(w.facts.scan.max);
   w.finding().summary = fmt::format("{}, but targets must lie in [0, 1]", w.opening());
+  if (w.facts.exchanged) {
+    w.finding().summary += "; the target has a gradient, as scores of a model have, and the input has none";
+    w.finding().sample.reset();
+    return w.fix(
+        "the two are exchanged: what the model puts out comes first, F.binary_cross_entropy(scores, labels), "
+        "and through a sigmoid; where there is none, F.binary_cross_entropy_with_logits(scores, labels)");
+  }
   if (w.facts.scan.reason == Reason::kNan) {
     if (w.all_bad()) {
       w.finding().summary =

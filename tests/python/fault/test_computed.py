@@ -48,6 +48,15 @@ def test_one_of_two_results() -> None:
     assert found is not None and (found["by"], found["text"]) == ("topk", "AGES.topk(3)")
 
 
+def test_arithmetic_in_brackets_of_a_call() -> None:
+    def last(n: torch.Tensor) -> Optional[dict[str, Any]]:
+        index = (n - 1)[:, None].expand(-1, 2)
+        return asked("index", index)
+
+    found = last(torch.tensor([5, 0]))
+    assert found is not None and found["text"].startswith("(n - 1)[:, None]")
+
+
 def test_the_places_of_the_highest() -> None:
     values, where = AGES.view(2, 2).max(dim=0)
     found = asked("where", where)

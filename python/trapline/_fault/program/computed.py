@@ -391,7 +391,7 @@ def _computation(frame: FrameType, node: ast.expr, line: int, depth: int) -> Opt
         return node, line
     if isinstance(node, ast.Name):
         return _assigned(frame, node.id, line, depth)
-    if isinstance(node, ast.Subscript) and isinstance(node.value, (ast.Name, ast.Call)):
+    if isinstance(node, ast.Subscript) and isinstance(node.value, (ast.Name, ast.Call, ast.BinOp)):
         return _computation(frame, node.value, line, depth) if depth else None
     if isinstance(node, ast.Attribute) and node.attr == "indices":  # x.topk(3).indices
         if isinstance(node.value, ast.Call) and called(node.value) in PAIRS:
