@@ -315,7 +315,8 @@ TEST(AdviceHarmValues, ANanOfArithmeticIsNoMissingValue) {
          {"bad", 1}}}});
   EXPECT_TRUE(says(diagnose(facts), "NaN goes into the cast in `ij = unit.long()`: 0/0"));
   facts["nan_cast"]["value"] = "-inf";  // a pitch of 0 Hz
-  EXPECT_TRUE(says(diagnose(facts), "-inf goes into the cast in `ij = unit.long()`: the log of 0"))
+  EXPECT_TRUE(
+      says(diagnose(facts), "-inf goes into the cast in `ij = unit.long()`: see what gives it (the log of 0"))
       << all(diagnose(facts));
   EXPECT_FALSE(says(diagnose(facts), "drop")) << all(diagnose(facts));
   facts["nan_cast"]["value"] = "nan";

@@ -17,10 +17,15 @@ TEST(AdviceOrder, ATableIsMadeLargerLast) {
   const Finding f = diagnose(ids);
   EXPECT_TRUE(f.fix.front().starts_with("look at where the ids are computed")) << all(f);
   EXPECT_TRUE(
-      f.fix.back().starts_with("if there are meant to be more than 9 ids, and these are not of an older or "
-                               "another numbering: give `kind`"))
+      f.fix.back().starts_with("`n_kinds=len(KINDS)` (main.py:40) counts what there is, and 9 is the "
+                               "next number"))
       << all(f);
-  EXPECT_TRUE(says(f, "by `n_kinds=len(KINDS)` (main.py:40)")) << all(f);
+  EXPECT_TRUE(f.fix.back().ends_with("give `kind` one row more")) << all(f);
+  ids["made"] = made_at("n_kinds=9", "/a/main.py", 40);
+  EXPECT_TRUE(
+      diagnose(ids).fix.back().starts_with("if there are meant to be more than 9 ids, and these are "
+                                           "not of an older or another numbering: give `kind`"))
+      << all(diagnose(ids));
   ASSERT_TRUE(f.layer);
   ASSERT_EQ(f.layer->made.size(), 2U);
   EXPECT_EQ(f.layer->made.front().text, "n_kinds");

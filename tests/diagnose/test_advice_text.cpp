@@ -182,6 +182,77 @@ TEST(AdviceText, WhatIsIndexedWasCutAfterItsIndexWasMade) {
   EXPECT_TRUE(says(found, "`boxes = boxes[keep]` (line 6) is below that")) << all(found);
 }
 
+// Numbers of 32 bits read as such of 64, as an index: two of them tell.
+TEST(AdviceText, AnIndexOfTwoNumbersInOne) {
+  json facts = facts_of("gather.index", 17179869185, 6, {{"values", {{17179869185, 3}, {21474836485, 1}}}});
+  facts["scan"]["max"] = 21474836485;
+  EXPECT_NE(
+      diagnose(facts).summary.find("each is two 32-bit numbers read as one: 17179869185 is 1 + 4294967296 "
+                                   "* 4"),
+      std::string::npos)
+      << diagnose(facts).summary;
+  facts["values"] = {{17179869185, 3}, {21474836499, 1}};
+  EXPECT_EQ(diagnose(facts).summary.find("read as one"), std::string::npos) << diagnose(facts).summary;
+}
+
+// A map of labels that was resized by another way than the nearest neighbour.
+TEST(AdviceText, MasksAreResizedByTheNearest) {
+  json facts = facts_of("nll_loss2d_forward.target", 21, 20);
+  facts["tensor"]["shape"] = {4, 36, 36};
+  facts["scan"]["total"] = 5184;
+  facts["scan"]["bad"] = 29;
+  facts["resizes"] = false;
+  EXPECT_FALSE(says(diagnose(facts), "nearest neighbour")) << all(diagnose(facts));
+  facts["resizes"] = true;
+  EXPECT_TRUE(says(diagnose(facts), "masks only by the nearest neighbour")) << all(diagnose(facts));
+}
+
+// The program counts what the layer is for: others are numbered otherwise.
+TEST(AdviceText, ASizeThatTheProgramCounts) {
+  json facts = facts_of("embedding.indices", 61, 61, {{"layer", layer("item", "num_embeddings", 61)}});
+  facts["scan"]["max"] = 70;
+  facts["values"] = {{61, 2}, {70, 1}};
+  facts["made"] = json::array({{{"text", "data.num('item_id')"}, {"file", "/a/run.py"}, {"line", 90}}});
+  EXPECT_TRUE(says(diagnose(facts), "`data.num('item_id')` (run.py:90) counts what there is: see why"))
+      << all(diagnose(facts));
+  EXPECT_FALSE(says(diagnose(facts), "more rows")) << all(diagnose(facts));
+  facts["made"][0]["text"] = "max(ids)";
+  facts["scan"]["max"] = 61;
+  facts["values"] = {{61, 3}};
+  EXPECT_TRUE(says(diagnose(facts), "is the highest number, and no count: from 0 on there is one more, 62"))
+      << all(diagnose(facts));
+  facts["made"][0]["text"] = "N_ITEMS=61";
+  EXPECT_TRUE(says(diagnose(facts), "more rows than 61")) << all(diagnose(facts));
+}
+
+// 0, 1, 2 and 4 for four classes; some of a long list for nineteen.
+TEST(AdviceText, LabelsWithGapsAreNumberedFirst) {
+  json facts = facts_of("nll_loss2d_forward.target", 4, 4, {{"layer", layer("head", "out_channels", 4)}});
+  facts["tensor"]["shape"] = {2, 96, 96};
+  facts["scan"]["total"] = 18432;
+  facts["scan"]["bad"] = 234;
+  facts["resizes"] = false;
+  facts["seen"] = {{"min", 0}, {"max", 4}, {"count", 18432}, {"source", "calls"}, {"here", 4}, {"gap", 3}};
+  EXPECT_TRUE(says(diagnose(facts), "only 4 different numbers occur of 0 to 4, and 3 does not"))
+      << all(diagnose(facts));
+  EXPECT_FALSE(says(diagnose(facts), "more outputs")) << all(diagnose(facts));
+  facts["seen"]["here"] = 5;
+  facts["seen"].erase("gap");
+  EXPECT_TRUE(says(diagnose(facts), "more outputs than 4")) << all(diagnose(facts));
+  facts["seen"] = {{"min", 0}, {"max", 4}, {"count", 24}, {"source", "calls"}, {"here", 4}, {"gap", 3}};
+  facts["scan"]["total"] = 24;
+  EXPECT_FALSE(says(diagnose(facts), "different numbers occur")) << "too few to tell";
+}
+
+// attention[batch, target, source] of pairs that were read the other way around.
+TEST(AdviceText, TwoIndicesThatFitEachOthersDimensions) {
+  json facts = facts_of("index.indices", 10, 10);
+  facts["scan"]["lo"] = -10;
+  facts["exchanged_index"] = true;
+  EXPECT_TRUE(diagnose(facts).fix.front().starts_with("this index and another one of the call would fit"))
+      << all(diagnose(facts));
+}
+
 // Relative positions of a sequence that is too long lie beyond both ends, equally far.
 TEST(AdviceText, DistancesBeyondBothEnds) {
   json facts = facts_of("embedding.indices", -8, 63, {{"table", "other"}});

@@ -142,11 +142,12 @@ TEST(DiagnoseId, LossLabelsAsIds) {
 
 TEST(DiagnoseIndex, GatherCountsNoNegatives) {
   const json args = {{"self", {{"shape", {8, 20}}, {"dtype", "float32"}}}, {"dim", -1}};
-  expect(ViolationFacts("gather.index", -2, 20).below().with("args", args), Cause::kIndexOutOfRange,
-         "gather: index[3] is -2, but dimension 1 of the input has 20 elements: valid indices are [0, 20)",
-         "gather does not count negative indices from the end: look at where the index is computed: 1 of 32 "
-         "is outside [0, 20), -2 is the lowest; see whether these count from the end of something, lack an "
-         "offset, or are signed where they are to be unsigned");
+  expect(
+      ViolationFacts("gather.index", -2, 20).below().with("args", args), Cause::kIndexOutOfRange,
+      "gather: index[3] is -2, but dimension 1 of the input has 20 elements: valid indices are [0, 20)",
+      "gather does not count negative indices from the end: look at where the index is computed: 1 of 32 "
+      "is outside [0, 20), -2 is the lowest; see what -2 stands for: something that is missing, or a count "
+      "that went below 0");
   const ViolationFacts last = ViolationFacts("gather.index", 20, 20).scan("min", 1).with("args", args);
   expect(last, Cause::kIndexOutOfRange,
          "gather: index[3] is 20, but dimension 1 of the input has 20 elements: valid indices are [0, 20)",

@@ -166,7 +166,7 @@ def look_into(
     if operator.startswith("nll_loss"):
         add("trained", lambda: seen.trained(violation))
         add("as_nll", lambda: _called_itself("nll_loss", "cross_entropy"))
-    if operator.startswith("nll_loss2d"):
+    if operator.startswith("nll_loss2d") or (operator.startswith("one_hot") and tensor.dim() > 2):
         facts["resizes"] = texts.speak_of(*_RESIZES)
         facts["greys"] = texts.speak_of(*_GREYS)
     if operator.startswith(("nll_loss", "one_hot", "embedding")):
@@ -241,6 +241,7 @@ def look_into(
     if operator.startswith(_INDEXED):
         add("fits", lambda: fits.fits_facts(violation))
         add("other_dimension", lambda: dimensions.other_dimension(violation))
+        add("exchanged_index", lambda: dimensions.are_exchanged(violation) or None)
     if not nans.is_not_finite(scan):
         if not (facts.get("weights") or {}).get("bad"):
             add("nan", lambda: nans.cast_facts(violation, predicate, "nan_cast" in facts))
@@ -318,7 +319,8 @@ def look_into(
         add("written", lambda: marks.only_writer(value))
         if value == -1 and "written" not in facts:  # else it may be the one or the other
             add("codes", codes.codes_facts)
-            if "codes" not in facts and "computed" not in facts:
+            known = "computed" in facts or given.rounds_down(facts.get("assigned"))
+            if "codes" not in facts and not known:
                 add("floored", floored.only_division)
     if operator.startswith("multinomial") and values.sum_to_one(content):
         facts["sums_to_one"] = True

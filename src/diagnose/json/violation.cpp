@@ -186,6 +186,7 @@ void read_places(const json& object, Violation& facts) {
   facts.sums_to_one = boolean(object, "sums_to_one").value_or(false);
   facts.as_long = boolean(object, "as_long").value_or(false);
   facts.exchanged = boolean(object, "exchanged").value_or(false);
+  facts.exchanged_index = boolean(object, "exchanged_index").value_or(false);
   facts.narrow = text(object, "narrow");
   facts.ids_as_long = text(object, "ids_as_long");
   facts.categories = boolean(object, "categories").value_or(false);
@@ -328,7 +329,8 @@ std::optional<SeenFact> seen(const json& object) {
                   boolean(*seen, "choice").value_or(false),
                   integer(*seen, "beyond"),
                   integer(*seen, "kinds"),
-                  integer(*seen, "here")};
+                  integer(*seen, "here"),
+                  integer(*seen, "gap")};
 }
 
 std::optional<Histogram> read_histogram(const json& object) {

@@ -131,12 +131,16 @@ bool ViolationWriter::write_numbered_here() {
                     look_at_computation("the index"), outside(), hi()));
     return true;
   }
+  const std::string own = label ? "where each call has its own (the classes of an episode or task), number "
+                                  "them by one list for the whole of it, support and query alike"
+                                : fmt::format(
+                                      "where each call has its own (the groups of a batch), number them "
+                                      "there: torch.unique({}, return_inverse=True)[1]",
+                                      in_code(argument()));
   fix(fmt::format(
-      "these {} have just {} different values, as many as there are {}: where each call has its own ({}), "
-      "number them there: torch.unique({}, return_inverse=True)[1]; where all of the data has just these, "
-      "number them by one list for all of it",
-      facts.scan.total, hi(), label ? "classes" : "places",
-      label ? "the classes of an episode or task" : "the groups of a batch", in_code(argument())));
+      "these {} have just {} different values, as many as there are {}: {}; where all of the data has "
+      "just these, number them by one list for all of it",
+      facts.scan.total, hi(), label ? "classes" : "places", own));
   return true;
 }
 

@@ -49,6 +49,7 @@ struct SeenFact {
   std::optional<std::int64_t> beyond = std::nullopt;  // values above the valid range, of a whole data set
   std::optional<std::int64_t> kinds = std::nullopt;   // different values of a whole data set
   std::optional<std::int64_t> here = std::nullopt;    // different values in this call
+  std::optional<std::int64_t> gap = std::nullopt;     // the first number from 0 on that does not occur
 };
 
 // The labels of the last backward passes, which have the last class.
@@ -269,9 +270,10 @@ struct Violation {  // NOLINT(clang-analyzer-optin.performance.Padding): by what
   bool sums_to_one = false;  // each row of what is drawn by adds up to 1
   bool as_long = false;      // the variable that holds the labels has as many columns as there are classes
   bool repeated = false;     // the user's variable has less elements than were made of it
-  bool exchanged = false;    // of a loss: the target has a gradient, and the input has none
-  std::string narrow;        // a type of the program's that has no room for the highest place: "int8"
-  std::string ids_as_long;   // ids with a row for each label, and as many places in it as there are classes
+  bool exchanged_index = false;  // of x[i, j]: each of two would fit the other's dimension
+  bool exchanged = false;        // of a loss: the target has a gradient, and the input has none
+  std::string narrow;            // a type of the program's that has no room for the highest place: "int8"
+  std::string ids_as_long;  // ids with a row for each label, and as many places in it as there are classes
   std::optional<SiblingsFact> siblings;
   std::optional<NamesakeFact> partner;  // the one other table of the module, which has more rows
   std::optional<CodesFact> codes;

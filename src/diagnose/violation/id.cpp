@@ -127,13 +127,7 @@ void fix_vocabulary(ViolationWriter& w, const Need& need, bool special) {
 
 void fix_table(ViolationWriter& w, bool special) {
   if (is_drawn(w)) return fix_drawn(w);
-  if (const std::string pairs = of_pairs(w); !pairs.empty()) {
-    w.finding().summary += "; " + pairs;
-    return w.fix(
-        "read them with the dtype that they were written with (np.memmap, np.fromfile, torch.frombuffer): "
-        "the "
-        "file and the table may be right");
-  }
+  if (write_pairs(w)) return;
   if (foreign(w)) {
     w.finding().summary +=
         fmt::format("; {} is {}: its vocabulary has no such id", w.facts.counted->of, w.facts.counted->count);
@@ -274,6 +268,12 @@ bool stands_inside(const ViolationWriter& w) {
 // As padding does.
 bool ends_row(const ViolationWriter& w) { return w.facts.tensor.shape.size() > 1 && !stands_inside(w); }
 
+// What rounds down makes -1 of a little less than 0: it marks nothing.
+bool is_rounding(std::string_view text) {
+  static constexpr std::array kWords{"//", "floor", "rounding_mode"};
+  return std::ranges::any_of(kWords, [&](std::string_view word) { return text.find(word) != text.npos; });
+}
+
 // The negative ids mean something other than padding: arithmetic that went wrong, said without a guess.
 void write_off_range(ViolationWriter& w) {
   const std::string min = w.facts.scan.min ? to_text(*w.facts.scan.min) : w.value();
@@ -324,7 +324,8 @@ void write_off_range(ViolationWriter& w) {
           "if a look-up gives it for what it does not find (str.find, .get(key, -1)), correct that, or add "
           "it to "
           "the list");
-    } else if (marks_nothing(w.integer()) && !w.all_bad() && !w.facts.drawn && !w.facts.computed) {
+    } else if (marks_nothing(w.integer()) && !w.all_bad() && !w.facts.drawn && !w.facts.computed &&
+               !(w.facts.assigned && is_rounding(w.facts.assigned->at.text))) {
       w.fix(fmt::format(
           "if {} marks what is not to count, use an id that has a row, and leave out what becomes "
           "of those elements",

@@ -38,14 +38,17 @@ std::string of_signed(const ViolationWriter& w) {
   return "";
 }
 
+namespace {
+
 // Of ids that were written with half as many bits: two of them, side by side.
 // Ids above any table are as well "a + 256 * 1": both halves of each have to be valid where chance would
 // hardly make them so, and the upper halves have to differ as those of ids do.
 std::string of_pairs(const ViolationWriter& w) {
-  constexpr std::size_t kLeast = 4;
   constexpr double kChance = 0.01;
-  if (w.facts.values.size() < kLeast || w.integer() < 0) return {};
+  if (w.integer() < 0) return {};
   for (const int bits : {8, 16, 32}) {
+    const std::size_t least = bits == 32 ? 2 : 4;  // no other numbers lie so
+    if (w.facts.values.size() < least) continue;
     const std::int64_t base = std::int64_t{1} << bits;
     std::set<std::int64_t> upper;
     const bool all = std::ranges::all_of(w.facts.values, [&](const auto& pair) {
@@ -56,12 +59,14 @@ std::string of_pairs(const ViolationWriter& w) {
     });
     const double valid = std::min(1.0, static_cast<double>(w.hi()) / static_cast<double>(base));
     const bool chance = std::pow(valid, static_cast<double>(w.facts.values.size())) > kChance;
-    if (all && !chance && upper.size() >= kLeast)
+    if (all && !chance && upper.size() >= least)
       return fmt::format("each is two {0}-bit numbers read as one: {1} is {2} + {3} * {4}", bits, w.value(),
                          w.integer() % base, base, w.integer() / base);
   }
   return {};
 }
+
+}  // namespace
 
 bool is_drawn(const ViolationWriter& w) { return w.facts.newest && w.above() && !w.need().exact; }
 
@@ -72,6 +77,16 @@ void fix_drawn(ViolationWriter& w) {
                   "logits[..., :{}]; where they are of another model's vocabulary, none of its ids fits here",
                   w.hi()));
   w.fix(fmt::format("if not, {}: {}", w.look_at_computation("the ids"), w.outside()));
+}
+
+bool write_pairs(ViolationWriter& w) {
+  const std::string pairs = of_pairs(w);
+  if (pairs.empty()) return false;
+  w.finding().summary += "; " + pairs;
+  w.fix(
+      "read them with the dtype that they were written with (np.memmap, np.fromfile, np.frombuffer, "
+      "torch.frombuffer): the data and the size may be right");
+  return true;
 }
 
 }  // namespace trapline::diagnose

@@ -28,7 +28,7 @@ bool name_has(const ViolationWriter& w, std::initializer_list<std::string_view> 
 
 bool is_position_table(const ViolationWriter& w) {
   if (!w.facts.table.empty()) return w.facts.table == "position";
-  return name_has(w, {"position", "wpe", "pos_emb", "embed_pos", "posemb", "pos."});
+  return name_has(w, {"position", "wpe", "pos_emb", "posemb", "pos."});
 }
 
 std::string table_text(const ViolationWriter& w, std::string_view kind) {

@@ -236,11 +236,17 @@ void fix_below(ViolationWriter& w) {
     return;
   }
   // Several different ones: what a difference is, counted from the wrong end or without its offset.
-  w.fix(fmt::format(
-      "{} does not count negative indices from the end: {}: {}{}; see whether "
-      "these count from the end of something, lack an offset, or are signed where they are to be unsigned",
-      w.op(), w.look_at_value("the index"), w.outside(),
-      w.facts.scan.min ? fmt::format(", {} is the lowest", to_text(*w.facts.scan.min)) : ""));
+  const std::string why =
+      w.only(w.integer())
+          ? fmt::format("see what {} stands for: something that is missing, or a count that went below 0",
+                        w.value())
+          : std::string(
+                "see whether these count from the end of something, lack an offset, or are signed where "
+                "they are to be unsigned");
+  w.fix(fmt::format("{} does not count negative indices from the end: {}: {}{}; {}", w.op(),
+                    w.look_at_value("the index"), w.outside(),
+                    w.facts.scan.min ? fmt::format(", {} is the lowest", to_text(*w.facts.scan.min)) : "",
+                    why));
 }
 
 // Places one after the other that begin inside, where a pointer has come to, and end outside.
@@ -310,6 +316,7 @@ void fix_above(ViolationWriter& w) {
     return;
   }
   if (w.made_between()) return w.write_made_between();
+  if (write_pairs(w)) return;
   const bool one_output = w.facts.layer && w.facts.layer->attribute.starts_with("out_");
   if (w.hi() == 1 && one_output && !writes(w) && w.only(1) && w.facts.scan.min == Scalar(std::int64_t{0})) {
     w.fix(
@@ -323,6 +330,14 @@ void fix_above(ViolationWriter& w) {
   if (w.is_alone()) w.fix_sample();
   fix_look(w);
   if (w.facts.cut_since) return fix_stale(w);
+  if (w.facts.exchanged_index) {
+    auto& fixes = w.finding().fix;
+    fixes.insert(
+        fixes.begin(),
+        "this index and another one of the call would fit each other's dimensions: see whether the two "
+        "are exchanged, here or where they are made");
+    return;
+  }
   if (w.facts.other_dimension) return fix_dimension(w);
   if (is_shifted_run(w)) {
     w.fix(
@@ -346,7 +361,7 @@ void fix_above(ViolationWriter& w) {
   if (w.only(w.hi()) && w.hi() > 2 && !counted && !w.computes() && w.layer().empty() && !writes(w))
     w.fix(
         fmt::format("{} is the number of elements itself: it may be one step too far, or what a search gives "
-                    "that found nothing; or what is indexed is too short",
+                    "that found nothing",
                     w.value()));
   const bool library = !w.knob(Situation::kIndex, need).empty();
   if (!library && !w.layer().empty() && need.of.empty() && w.facts.seen && w.facts.seen->kinds == w.hi()) {
@@ -364,7 +379,7 @@ void fix_above(ViolationWriter& w) {
       w.fix(
           fmt::format("see whether both are made of the same data, and counted in the same way: there are {} "
                       "elements, and indices up to {}",
-                      w.hi(), need.count - 1));
+                      w.hi(), w.facts.scan.max ? to_text(*w.facts.scan.max) : w.value()));
     return;
   }
   if (runs_over_the_end(w)) {

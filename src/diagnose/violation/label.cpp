@@ -128,20 +128,6 @@ std::string correct_record(const ViolationWriter& w) {
              : "correct it where it is made";
 }
 
-// Not one is valid: they are of another list.
-bool all_beyond(const ViolationWriter& w) {
-  constexpr std::int64_t kTelling = 4;
-  return w.facts.scan.bad == w.facts.scan.total && w.facts.scan.total >= kTelling && !w.computes() &&
-         w.facts.source.empty() && w.op() != "ctc_loss";
-}
-
-void fix_all_beyond(ViolationWriter& w) {
-  w.fix(fmt::format(
-      "all {} are outside {}: look at where {} are numbered: they may be numbers of another, longer list{}",
-      w.facts.scan.total, w.range(), w.users(),
-      w.noun() == "label" ? " of classes" : ", or counted from another number"));
-}
-
 void write_too_few_outputs(ViolationWriter& w) {
   const bool known = counted_more(w);
   if (!known) fix_categories(w);
@@ -287,6 +273,10 @@ void write_broken_label(ViolationWriter& w) {
   if (w.facts.counted) {
     w.finding().summary +=
         fmt::format("; {} is {}: there is no such class", w.facts.counted->of, w.facts.counted->count);
+  } else if (w.is_sparse()) {
+    w.write_sparse();
+  } else if (w.write_counted_size()) {
+    // More outputs would stand for nothing that is counted.
   } else if (!larger.empty() && !w.is_alone() && !is_stray(w) && !(w.is_rare() && !w.only(w.hi()))) {
     w.fix(w.if_meant() + larger);
   }
@@ -484,9 +474,11 @@ void diagnose_label(ViolationWriter& w) {
     write_gaps(w);
   } else if (w.likely() && !interpolated(w)) {
     write_too_few_outputs(w);
+    fix_resized(w);
     w.fix_sample();
   } else {
     write_broken_label(w);
+    fix_resized(w);
   }
 }
 

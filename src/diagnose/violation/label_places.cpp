@@ -1,4 +1,5 @@
-// Labels that are places of a sequence or rows of a batch: heads, spans, positives.
+// Labels that are places of a sequence or rows of a batch (heads, spans, positives), or numbers of another
+// list.
 #include <fmt/format.h>
 
 #include "diagnose/violation/writer.hpp"
@@ -38,6 +39,29 @@ void fix_places_of_batch(ViolationWriter& w) {
         "there is one place less than there are rows ({}): where each row's own was taken out (the diagonal "
         "of a square), those behind it moved down by one: a label above its row's number is one less",
         *rows));
+}
+
+// Not one is valid: they are of another list.
+bool all_beyond(const ViolationWriter& w) {
+  constexpr std::int64_t kTelling = 4;
+  return w.facts.scan.bad == w.facts.scan.total && w.facts.scan.total >= kTelling && !w.computes() &&
+         w.facts.source.empty() && w.op() != "ctc_loss";
+}
+
+void fix_all_beyond(ViolationWriter& w) {
+  w.fix(fmt::format(
+      "all {} are outside {}: look at where {} are numbered: they may be numbers of another, longer list{}",
+      w.facts.scan.total, w.range(), w.users(),
+      w.noun() == "label" ? " of classes" : ", or counted from another number"));
+}
+
+void fix_resized(ViolationWriter& w) {
+  if (!w.facts.resizes || w.facts.greys || w.facts.tensor.shape.size() < 3 || !w.facts.source.empty()) return;
+  constexpr std::int64_t kFew = 20;  // edges of regions
+  if (w.is_sparse() || kFew * w.facts.scan.bad > w.facts.scan.total) return;
+  w.fix_after_first(
+      "the program resizes or warps: masks only by the nearest neighbour (mode=\"nearest\", Image.NEAREST): "
+      "other ways make numbers between the classes, and bicubic ones beyond them");
 }
 
 }  // namespace trapline::diagnose

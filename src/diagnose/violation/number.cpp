@@ -297,7 +297,8 @@ void write_input(ViolationWriter& w) {
   }
   if (min >= -kRounding && max <= 1 + kRounding) {
     w.finding().summary = fmt::format("{}, just outside [0, 1]: rounding", w.opening());
-    w.fix(fmt::format("{0} = {0}.clamp(0, 1)", w.in_code("input")));
+    w.fix(w.facts.variable ? fmt::format("{0} = {0}.clamp(0, 1)", w.in_code("input"))
+                           : std::string("clamp what the loss is given: .clamp(0, 1)"));
     return;
   }
   w.finding().summary = fmt::format("{}, but {} takes probabilities in [0, 1]", w.opening(), w.op());

@@ -435,7 +435,12 @@ bool ViolationWriter::fix_size(Situation situation, const std::string& otherwise
   if (is_alone() || (!is_class() && no_size())) return false;
   if (is_of_groups()) return false;
   if (is_end_of_cut() || of_one_record()) return false;
+  if (is_sparse()) {
+    write_sparse();
+    return false;
+  }
   const Need wanted = need();
+  if (wanted.of.empty() && !wanted.exact && write_counted_size()) return false;
   if (facts.no_grad && noun() == "id" && wanted.of.empty() && !facts.library.fixed()) {
     fix("a larger table helps only where training sees these ids, too, as a row that it has not seen holds "
         "random numbers: look at what the model was made and trained with, and at what makes these ids");

@@ -183,6 +183,12 @@ class ViolationWriter {
   // "if there are meant to be more than 195 classes: "
   std::string if_meant() const;
 
+  // The program counts what the layer is made for (`len(vocab)`): more would not be among that. False where
+  // it does not.
+  bool write_counted_size();
+  // Labels with gaps, among enough to show those in between: numbers of a longer list.
+  bool is_sparse() const;
+  void write_sparse();
   // Advises to enlarge: on the condition that it is meant so, unless the program itself says how many
   // there are; a wrong value is in the data as well. `otherwise` is said where neither layer nor library is
   // known. True where it is on a condition: then the other reading has to be said, too.
@@ -289,6 +295,11 @@ void write_resized(ViolationWriter& w);
 bool are_places(const ViolationWriter& w);
 void write_places(ViolationWriter& w);
 void fix_places_of_batch(ViolationWriter& w);
+// Not one is valid: they are of another list.
+bool all_beyond(const ViolationWriter& w);
+void fix_all_beyond(ViolationWriter& w);
+// Of maps, in a program that resizes something: the way in which masks may be.
+void fix_resized(ViolationWriter& w);
 // Of what is counted from 1: all labels, or those of a part of the data. The caller adds no size.
 bool one_based(const ViolationWriter& w);
 void write_one_based(ViolationWriter& w);
@@ -303,7 +314,7 @@ std::string of_unsigned(const ViolationWriter& w);
 // "; -106 is also what 150 becomes in int8", where the table has a row for that.
 std::string of_signed(const ViolationWriter& w);
 // Only the newest id of a row is bad, where a model is used: it was chosen among a model's scores.
-std::string of_pairs(const ViolationWriter& w);
+bool write_pairs(ViolationWriter& w);
 bool is_drawn(const ViolationWriter& w);
 // "config.type_vocab_size=1 made this table": of a table that is none of tokens.
 void fix_setting(ViolationWriter& w);

@@ -306,6 +306,12 @@ def test_samples_in_order_are_no_positions():
     assert tables.table_kind("table", torch.arange(12)) == "position"
     assert tables.table_kind("table", torch.tensor([[7, 8, 9], [4, 5, 6]])) == "position"
     assert tables.table_kind("pos", torch.tensor([7, 8, 9])) == "position"
+    tags = torch.tensor([[3, 1, 1, 9, 4], [2, 15, 3, 0, 0]])
+    assert tables.table_kind("embed_postag", tags) is None
+    assert tables.table_kind("pos_emb", tags) == "other", "parts of speech do not count upwards"
+    assert tables.table_kind("position_embeddings", tags) == "position"
+    assert tables.table_kind("pos_emb", torch.tensor([[0, 1, 2, 3, 0, 0]])) == "position", "padded"
+    assert tables.table_kind("pos_emb", torch.tensor([[7], [3]])) == "position", "one at a time"
 
 
 def test_the_part_that_the_program_creates_itself(monkeypatch):

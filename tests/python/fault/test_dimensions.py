@@ -73,3 +73,18 @@ def test_what_is_not_known_to_be_counted():
     p = torch.arange(x.shape[0])
     x = x[:8]
     assert ranged.ranged_facts(p) is None, "it has another size by now"
+
+
+def test_two_indices_that_are_exchanged():
+    def asked(source, *index, at):
+        violation = make_violation(
+            "index.indices", index[at], 0, source.shape[at], {"self": source, "indices": list(index)}
+        )
+        violation["scan"]["list_position"] = at
+        return dimensions.are_exchanged(violation)
+
+    attention = torch.rand(3, 5, 9)
+    batch, target, source = torch.zeros(3, dtype=torch.long), torch.tensor([8, 2, 0]), torch.tensor([4, 3, 1])
+    assert asked(attention, batch, target, source, at=1)
+    assert not asked(attention, batch, target, torch.tensor([6, 3, 1]), at=1)
+    assert not asked(torch.rand(3, 5, 8), batch, target, source, at=1)

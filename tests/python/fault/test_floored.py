@@ -27,6 +27,7 @@ def test_the_only_one(only):
 @pytest.mark.parametrize(
     "text",
     [
+        "def __init__(self, size):\n    self.rows = (2 * size + 1) // self.quant",
         "half = len(x) // 2",
         "side = x.shape[1] // 2",
         "size = 100 // parts",

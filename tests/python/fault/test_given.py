@@ -56,3 +56,35 @@ def test_a_loop_gives_it():
         y = y.to("cpu")
         assert given.given_facts("y", y) is None
         assert x is not None
+
+
+def match(boxes, labels):
+    labels[0] = len(boxes)
+
+
+def test_what_writes_into_a_tensor_that_holds_nothing():
+    labels = torch.zeros(3, dtype=torch.long)
+    match([1, 2], labels)
+    assert given.given_facts("labels", labels)["text"] == "match([1, 2], labels)"
+    ids = torch.empty(2, 2, dtype=torch.long)
+    ids[0] = torch.tensor([3, 4])
+    ids[1].fill_(7)
+    assert given.given_facts("ids", ids)["text"] == "ids[1].fill_(7)"
+    none = torch.ones(2)
+    assert given.given_facts("none", none) is None
+
+
+def test_what_rounds_down_itself():
+    assert given.rounds_down({"text": "torch.div(a, b, rounding_mode='floor')"})
+    assert not given.rounds_down({"text": "torch.tensor(ids)"})
+    assert not given.rounds_down(None)
+
+
+def test_views_and_what_a_variable_is_given_of_itself():
+    marks = torch.tensor(predict(4))
+    index = marks[:, None, :].expand(4, 2, 4) if marks.dim() > 1 else marks
+    marks = torch.where(marks > 2, marks, torch.zeros_like(marks))
+    assert given.given_facts("marks", marks)["text"] == "torch.tensor(predict(4))"
+    wide = marks[:, None].expand(-1, 3)
+    assert given.given_facts("wide", wide)["text"] == "torch.tensor(predict(4))"
+    assert index is not None

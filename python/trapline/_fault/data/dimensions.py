@@ -4,11 +4,14 @@ from __future__ import annotations
 
 from typing import Any, Optional
 
+import torch
+
 from trapline._fault.data import fits, hand
 from trapline._fault.program import scope
 
 _FULL = 0.75  # of the places of the other dimension: what goes so far was made for as many, or nearly so
 _SHARE = 4
+_INDEX = torch.int64
 
 
 def other_dimension(violation: dict[str, Any]) -> Optional[dict[str, Any]]:
@@ -35,3 +38,18 @@ def other_dimension(violation: dict[str, Any]) -> Optional[dict[str, Any]]:
     if sizes.count(sizes[dim]) == 1 and hand.size() == sizes[dim]:
         facts["batch"] = True
     return facts if exact or "batch" in facts else None
+
+
+def are_exchanged(violation: dict[str, Any]) -> bool:
+    """Of `x[i, j]` the bad one and another would fit each other's dimensions: `attention[target, source]`."""
+    scan, arguments = violation["scan"], violation.get("args") or {}
+    source, index, at = arguments.get("self"), arguments.get("indices"), scan.get("list_position")
+    if not scope.is_tensor(source) or type(index) is not list or type(at) is not int:
+        return False
+    if not len(index) <= source.dim() or not all(map(scope.is_tensor, index)):
+        return False
+    reach = [int(one.max()) if one.numel() and one.dtype == _INDEX else -1 for one in index]
+    return any(
+        here != at and 0 <= reach[here] < source.shape[at] and reach[at] < source.shape[here]
+        for here in range(len(index))
+    )

@@ -12,6 +12,7 @@ from trapline._fault.program import owners, places, scope
 from trapline._fault.program.names import length
 
 _EXACT = 1 << 53
+_MAX_KINDS = 1 << 16  # numbers among which a gap is looked for
 Seen = dict[str, Any]
 
 
@@ -47,7 +48,9 @@ def _over_data_set(located: Located, scan: dict[str, Any]) -> Optional[Seen]:
         if seen is None:
             return None
         if not whole.dtype.is_floating_point:
-            seen["kinds"] = int((whole[whole != scan["also"]] if "also" in scan else whole).unique().numel())
+            kinds = (whole[whole != scan["also"]] if "also" in scan else whole).unique()
+            seen["kinds"] = int(kinds.numel())
+            seen |= _gap(kinds + located.found.constant)
         if type(scan.get("hi")) is int:
             above = whole + located.found.constant
             above = above[above >= scan["hi"]]
@@ -140,6 +143,13 @@ def _apart(own: Any, others: list[Any], scan: dict[str, Any]) -> Optional[Seen]:
     }
 
 
+def _gap(kinds: Any) -> Seen:
+    """`gap`: the first number from 0 on that is not among these, which are in order, and below the last."""
+    from_zero = kinds[kinds >= 0].tolist()[:_MAX_KINDS]
+    first = next((at for at, kind in enumerate(from_zero) if kind != at), None)
+    return {} if first is None else {"gap": first}
+
+
 def _same_part(located: Located, column: Any) -> Any:
     """The part of the whole column that the operation was given: ids[:, 1:] or one label column."""
     part = located.found.view(located.tensor) if located.found.view is not None else None
@@ -176,7 +186,9 @@ def _over_calls(violation: dict[str, Any], also: Any) -> Optional[Seen]:
     seen = _range(tensor, also, "calls")
     if seen is None or isinstance(seen["min"], str) or isinstance(seen["max"], str):
         return seen
-    seen["here"] = int((tensor if also is None else tensor[tensor != also]).unique().numel())
+    kinds = (tensor if also is None else tensor[tensor != also]).unique()
+    seen["here"] = int(kinds.numel())
+    seen |= _gap(kinds)
     rows = (violation.get("args") or {}).get("weight")
     if _op(violation).startswith(("embedding", "_embedding_bag")) and not _only_table(rows):
         return seen

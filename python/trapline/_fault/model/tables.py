@@ -7,7 +7,11 @@ from typing import Any, Optional
 
 from trapline._fault.program import places, scope
 
-POSITION = re.compile(r"(?:^|[._])(?:wpe|pos|pe|posemb)(?:$|[._])|position|pos_emb|embed_pos", re.IGNORECASE)
+POSITION = re.compile(
+    r"(?:^|[._])(?:wpe|pos|pe|posemb)(?:$|[._])|position|pos_emb|embed_pos(?:$|[._]|ition)", re.IGNORECASE
+)
+_SURELY = re.compile(r"position|(?:^|[._])wpe(?:$|[._])", re.IGNORECASE)  # `pos` may be a part of speech
+_RUN = 0.5  # of the steps of a row go up by 1: padding stands beside, or another text begins
 _TOKEN = re.compile(
     r"(?:^|[._])(?:wte|tok|vocab)(?:$|[._])|token(?!_type)|word|tok_emb|embed_tok", re.IGNORECASE
 )
@@ -19,6 +23,8 @@ _SPECIAL_ATTRIBUTES = tuple(
     f"{name}_token_id" for name in ("pad", "eos", "bos", "unk", "mask", "cls", "sep", "decoder_start")
 )
 _MAX_SPECIAL = 16
+_LEAST = 3  # numbers of a row that tell
+_MOST = 1 << 24  # numbers that are looked at
 
 
 def table_kind(name: str, indices: Any, role: Optional[str] = None) -> Optional[str]:
@@ -27,7 +33,7 @@ def table_kind(name: str, indices: Any, role: Optional[str] = None) -> Optional[
     if role == "input":
         return "token"
     if POSITION.search(name):
-        return "position"
+        return "position" if _SURELY.search(name) or _runs(indices) else "other"
     if role != "other" and _TOKEN.search(name):
         return "token"
     if counts_upwards(indices):
@@ -53,11 +59,20 @@ def counts_upwards(indices: Any) -> bool:
     since one number for each sample of a batch that is in order counts upwards, too.
     """
     length = int(indices.shape[-1]) if indices.dim() else 0
-    if length < 3 or indices.numel() > (1 << 24) or indices.dtype.is_floating_point:
+    if length < _LEAST or indices.numel() > _MOST or indices.dtype.is_floating_point:
         return False
     if indices.dim() == 1 and int(indices[0]) != 0:
         return False
     return bool((indices[..., 1:] - indices[..., :-1] == 1).all())
+
+
+def _runs(indices: Any) -> bool:
+    """True where most numbers are 1 more than the one before, or there is too little to tell."""
+    length = int(indices.shape[-1]) if indices.dim() else 0
+    if length < _LEAST or indices.numel() > _MOST or indices.dtype.is_floating_point:
+        return True
+    steps = indices[..., 1:] - indices[..., :-1]
+    return bool((steps == 1).double().mean() >= _RUN)
 
 
 def special_ids() -> dict[str, int]:

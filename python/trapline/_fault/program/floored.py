@@ -16,6 +16,8 @@ def only_division() -> Optional[dict[str, Any]]:
     found = []
     for file, tree in texts.user_trees():
         for function, _ in texts.functions(tree):
+            if getattr(function, "name", "") == "__init__":
+                continue  # sizes and settings
             nodes = texts.own_nodes(function if function is not None else tree)
             kept = {id(part) for node in nodes if _keeps(node) for part in ast.walk(node)}
             found += [(file, node) for node in nodes if id(node) not in kept and _may_be_negative(node)]

@@ -9,10 +9,16 @@ import ast
 from types import FrameType
 from typing import Any, NamedTuple, Optional
 
-from trapline._fault.program import computed, holders, scope
+from trapline._fault.program import calls, computed, holders, scope, texts
+from trapline._fault.program.functions import KEEPS
 from trapline._fault.program.texts import WRAPS, called
 
 _DEPTH = 5
+_SOME = ("where", "masked_fill", "clamp", "clip", "nan_to_num", "clamp_min", "clamp_max")
+_EMPTY = (
+    *("zeros", "ones", "empty", "zeros_like", "ones_like", "empty_like", "new_zeros", "new_ones"),
+    "new_empty",
+)
 _ONWARD = ("next", "collate", "batch_to", "move_to", "to_device")  # hand on what they are given
 
 
@@ -51,6 +57,12 @@ def given_facts(variable: str, tensor: Any) -> Optional[dict[str, Any]]:
     return None
 
 
+def rounds_down(assigned: Optional[dict[str, Any]]) -> bool:
+    """What the variable was given says so itself."""
+    text = str((assigned or {}).get("text", ""))
+    return any(word in text for word in ("//", "floor", "rounding_mode"))
+
+
 def _written(frame: FrameType, taken: Optional[tuple[str, int]]) -> Optional[_Given]:
     """What stands in the call itself: `generator(z, torch.tensor(labels))`, of which `labels` was given more
     than its form."""
@@ -69,12 +81,73 @@ def _written(frame: FrameType, taken: Optional[tuple[str, int]]) -> Optional[_Gi
 def _given(frame: FrameType, name: str, line: int, depth: int) -> Optional[_Given]:
     found = computed.binding(frame, name, line) if depth else None
     if found is None:
-        return None
+        wrote = _filled(frame, name, 0, line)
+        last = computed.last_bound(frame, name, line)
+        return wrote if wrote is not None and last is not None and last <= wrote.line else None
     node, at = found
-    kept = computed.kept_name(node)
+    kept = computed.kept_name(_viewed(node)) or _changed(node, name)
     if kept is not None:
         return _given(frame, kept, at, depth - 1)
+    if isinstance(node, ast.Call) and called(node) in _EMPTY:
+        return _filled(frame, name, at, line)
     return _Given(name, node, at) if _makes(node) else None
+
+
+def _viewed(node: ast.expr) -> ast.expr:
+    """`x` of `x[:, None, :].expand(2, -1, 3)`: all of it in another shape."""
+    outer = node
+    while isinstance(outer, ast.Call) and isinstance(outer.func, ast.Attribute) and called(outer) in KEEPS:
+        outer = outer.func.value
+    while isinstance(outer, ast.Subscript) and all(map(_is_whole, _parts(outer))):
+        outer = outer.value
+    return outer if isinstance(outer, ast.Name) else node
+
+
+def _parts(node: ast.Subscript) -> list[ast.expr]:
+    return list(node.slice.elts) if isinstance(node.slice, ast.Tuple) else [node.slice]
+
+
+def _is_whole(part: ast.expr) -> bool:
+    if isinstance(part, ast.Slice):
+        return part.lower is None and part.upper is None and part.step is None
+    return isinstance(part, ast.Constant) and part.value in (None, ...)
+
+
+def _changed(node: ast.expr, name: str) -> Optional[str]:
+    """`y = torch.where(known, y, zeros)`: some of its elements were given others."""
+    own = isinstance(node, ast.Call) and called(node) in _SOME
+    return (
+        name
+        if own and any(isinstance(part, ast.Name) and part.id == name for part in ast.walk(node))
+        else None
+    )
+
+
+def _filled(frame: FrameType, name: str, begin: int, end: int) -> Optional[_Given]:
+    """What writes into a tensor that holds nothing yet: `t[i] = label`, `match(boxes, t)`; the last one."""
+    tree = calls.tree_of(frame.f_code)
+    first = calls.first_line(frame.f_code) - 1
+    found: list[_Given] = []
+    for node in texts.nodes_of(tree) if tree is not None else ():
+        line = getattr(node, "lineno", 0) + first
+        if not begin < line < end:
+            continue
+        if isinstance(node, ast.Assign) and isinstance(node.targets[0], ast.Subscript):
+            target = node.targets[0]
+            if _base(target) == name:
+                found.append(_Given(ast.unparse(target), node.value, line))
+        elif isinstance(node, ast.Expr) and isinstance(node.value, ast.Call):
+            given = [*node.value.args, *(word.value for word in node.value.keywords)]
+            own = getattr(node.value.func, "value", None)  # t.scatter_(...), t[i].fill_(...)
+            if any(name == _base(part) for part in [*given, own]):
+                found.append(_Given("", node.value, line))
+    return max(found, key=lambda one: one.line, default=None)
+
+
+def _base(node: Any) -> Optional[str]:
+    while isinstance(node, ast.Subscript):
+        node = node.value
+    return node.id if isinstance(node, ast.Name) else None
 
 
 def _makes(node: ast.expr) -> bool:
@@ -82,6 +155,5 @@ def _makes(node: ast.expr) -> bool:
     if isinstance(node, ast.Call):
         return called(node) not in _ONWARD
     if isinstance(node, ast.Subscript):
-        parts = node.slice.elts if isinstance(node.slice, ast.Tuple) else [node.slice]
-        return any(isinstance(part, (ast.Slice, ast.Name)) for part in parts)
+        return any(isinstance(part, (ast.Slice, ast.Name)) and not _is_whole(part) for part in _parts(node))
     return isinstance(node, ast.BinOp)
