@@ -17,7 +17,7 @@ TEST(AdviceOrder, ATableIsMadeLargerLast) {
   const Finding f = diagnose(ids);
   EXPECT_TRUE(f.fix.front().starts_with("look at where the ids are computed")) << all(f);
   EXPECT_TRUE(
-      f.fix.back().starts_with("`n_kinds=len(KINDS)` (main.py:40) counts what there is, and 9 is the "
+      f.fix.back().starts_with("`n_kinds=len(KINDS)` (main.py:40) says how many there are, and 9 is the "
                                "next number"))
       << all(f);
   EXPECT_TRUE(f.fix.back().ends_with("give `kind` one row more")) << all(f);

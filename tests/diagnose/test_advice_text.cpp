@@ -204,7 +204,7 @@ TEST(AdviceText, MasksAreResizedByTheNearest) {
   facts["resizes"] = false;
   EXPECT_FALSE(says(diagnose(facts), "nearest neighbour")) << all(diagnose(facts));
   facts["resizes"] = true;
-  EXPECT_TRUE(says(diagnose(facts), "masks only by the nearest neighbour")) << all(diagnose(facts));
+  EXPECT_TRUE(says(diagnose(facts), "only by the nearest neighbour")) << all(diagnose(facts));
 }
 
 // The program counts what the layer is for: others are numbered otherwise.
@@ -213,7 +213,7 @@ TEST(AdviceText, ASizeThatTheProgramCounts) {
   facts["scan"]["max"] = 70;
   facts["values"] = {{61, 2}, {70, 1}};
   facts["made"] = json::array({{{"text", "data.num('item_id')"}, {"file", "/a/run.py"}, {"line", 90}}});
-  EXPECT_TRUE(says(diagnose(facts), "`data.num('item_id')` (run.py:90) counts what there is: see why"))
+  EXPECT_TRUE(says(diagnose(facts), "`data.num('item_id')` (run.py:90) says how many there are: see why"))
       << all(diagnose(facts));
   EXPECT_FALSE(says(diagnose(facts), "more rows")) << all(diagnose(facts));
   facts["made"][0]["text"] = "max(ids)";

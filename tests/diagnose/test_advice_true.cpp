@@ -219,7 +219,7 @@ TEST(AdviceTrue, TheOnePlaceThatWritesANumberBeyondTheRange) {
   EXPECT_TRUE(found.summary.ends_with("; `OTHER = 99` (d.py:14) writes it")) << found.summary;
   EXPECT_EQ(found.fix,
             std::vector<std::string>{
-                "look at `OTHER = 99` (d.py:14), the only place of the program that writes 99: what that "
+                "look at `OTHER = 99` (d.py:14), which writes 99: what that "
                 "stands for is left out before, or it gets the next number, 5, and an output of its own"});
   json ids = facts_of("embedding.indices", 999, 40, {{"written", facts["written"]}});
   EXPECT_TRUE(says(diagnose(ids), "the next number, 40, and a row of its own")) << all(diagnose(ids));
@@ -364,7 +364,7 @@ TEST(AdviceTrue, TheOnePlaceThatWritesTheMark) {
   EXPECT_FALSE(says(diagnose(facts), "look-up")) << all(diagnose(facts));
   facts["written"] = {{"text", "lut = np.full(256, -1)"}, {"file", "/a/d.py"}, {"line", 19}, {"of", "fill"}};
   const std::string look =
-      "look at `lut = np.full(256, -1)` (d.py:19), the only place of the program that writes -1: where "
+      "look at `lut = np.full(256, -1)` (d.py:19), which writes -1: where "
       "something else should stand (a code that a table lacks, no match), mend that first: to leave it out "
       "would hide it";
   EXPECT_EQ(diagnose(facts).fix.front(), look);

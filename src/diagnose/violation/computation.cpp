@@ -64,9 +64,11 @@ bool ViolationWriter::is_of_groups() const {
 
 const MadeAt* ViolationWriter::product() const {
   if (!above() || !facts.library.owner.empty()) return nullptr;
-  const auto at = std::ranges::find_if(
-      facts.made, [](const MadeAt& one) { return one.text.find(" * ") != std::string::npos; });
-  return at == facts.made.end() ? nullptr : &*at;
+  const auto at = std::ranges::find_if(facts.made, [](const MadeAt& one) {
+    return one.text.find(" * ") != std::string::npos || one.text.find(" ** ") != std::string::npos;
+  });
+  if (at != facts.made.end()) return &*at;
+  return !facts.made.empty() && facts.made.back().computed ? &facts.made.back() : nullptr;
 }
 
 bool ViolationWriter::write_product() {

@@ -60,7 +60,7 @@ void fix_resized(ViolationWriter& w) {
   constexpr std::int64_t kFew = 20;  // edges of regions
   if (w.is_sparse() || kFew * w.facts.scan.bad > w.facts.scan.total) return;
   w.fix_after_first(
-      "the program resizes or warps: masks only by the nearest neighbour (mode=\"nearest\", Image.NEAREST): "
+      "if the masks are resized or warped: only by the nearest neighbour (mode=\"nearest\", Image.NEAREST); "
       "other ways make numbers between the classes, and bicubic ones beyond them");
 }
 

@@ -195,8 +195,10 @@ bool made(ViolationWriter& w) {
   if (domain != nullptr) advice = domain->advice;
   if (divides_empty_rows(w)) {
     advice =
-        "find why its divisor is 0: what adds up to 0 has no probabilities: leave such a row out, or give it "
-        "some (the same number everywhere); an epsilon makes a row of zeros of it, which is refused, too";
+        "find why its divisor is 0: where exp() makes the numbers, all are too small for it (below -104 in "
+        "float32): take the highest off before, or use torch.softmax; where nothing is left of a row, leave "
+        "it "
+        "out, or give it probabilities; an epsilon makes a row of zeros of it, which is refused, too";
   }
   w.fix(fmt::format("`{}`{}: {}", nan.made_by, statement, advice));
   return true;

@@ -267,6 +267,11 @@ constexpr std::array kSquashed{
         "one_less_sum", "1 less a running sum is below 0 where that goes beyond 1",
         "let what is summed up be shares of 1 (a softmax); or, for what is left after each step, take the "
         "product: torch.cumprod(1 - hazard, dim)"},
+    Squashed{
+        "past_sigmoid", "it has been between 0 and 1, and has left that since",
+        "see what is done with it after its sigmoid or softmax (a difference, a sum, a weight): a second "
+        "sigmoid would hide that; where the loss is to have a difference of scores, take it of raw ones, "
+        "and give it to F.binary_cross_entropy_with_logits"},
     Squashed{"quotient", "a quotient is above 1 where its divisor is the smaller",
              "see what is divided there, and by what: a probability that is divided by another one (a "
              "propensity, a prior) is none any more: that factor is to be multiplied, or is a weight of the "

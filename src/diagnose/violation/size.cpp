@@ -207,11 +207,9 @@ std::string ViolationWriter::where_made(std::string_view also) const {
   if (facts.made.size() == 1)
     return fmt::format(", by `{}` ({}), of which {} reads a part, too, that would change with it", at.text,
                        where, read);
-  // What cuts texts, or trains the tokenizer, by the same number would move with it.
-  const MadeAt& first = facts.made.front();
-  return fmt::format(
-      ", by a number of its own in `{}` ({}): `{}` ({}) is read in {}, too, and that would change with it",
-      first.text, file_and_line(first.file, first.line), at.text, where, read);
+  // What cuts texts, trains the tokenizer, or makes ids, by the same number moves with it: right, or not.
+  return fmt::format(", by `{}` ({}), which {} reads, too: see whether that is to change with it", at.text,
+                     where, read);
 }
 
 std::string ViolationWriter::resize(const Need& need) {

@@ -25,13 +25,13 @@ bool ViolationWriter::write_counted_size() {
                     next(hi())));
   else if (only(hi()))
     fix(fmt::format(
-        "{} counts what there is, and {} is the next number: where it stands for what is not "
+        "{} says how many there are, and {} is the next number: where it stands for what is not "
         "counted ({}), give {} one {} more",
         where, hi(), is_class() ? "background, no class" : "an unknown one, padding", layer(), unit));
   else
     fix(fmt::format(
-        "{} counts what there is: see why {} goes beyond it: numbered by another list, or of data "
-        "that were not counted",
+        "{} says how many there are: see why {} goes beyond it: numbered by another list, data that "
+        "were not counted, or a count that is too low (of different numbers, where these have gaps)",
         where, users()));
   return true;
 }

@@ -182,7 +182,7 @@ void ViolationWriter::write_raw_number() {
 }
 
 void ViolationWriter::write_garbage() {
-  if (facts.computed || (facts.sample && facts.sample->by.empty() && !facts.sample->likely))
+  if (facts.computed || facts.assigned || (facts.sample && facts.sample->by.empty() && !facts.sample->likely))
     return write_raw_number();
   finding_.summary = fmt::format(
       "{}, which is not a plausible {}: memory that was never written or is of another dtype, or a "

@@ -44,18 +44,19 @@ bool ViolationWriter::write_own_number() {
   }
   const bool labels = noun() == "label";
   finding_.summary += fmt::format("; {} writes it", written_at());
-  fix(fmt::format(
-      "look at {}, the only place of the program that writes {}: what that stands for is left out "
-      "before, or it gets the next number, {}, and {} of its own",
-      written_at(), value(), hi(), labels ? "an output" : "a row"));
+  fix(
+      fmt::format("look at {}, which writes {}: what that stands for is left out "
+                  "before, or it gets the next number, {}, and {} of its own",
+                  written_at(), value(), hi(), labels ? "an output" : "a row"));
   fix_sample();
   return true;
 }
 
 std::string ViolationWriter::look_at_filling() const {
   return fmt::format(
-      "look at {}, the only place of the program that writes {}: where something else should stand (a code "
-      "that a table lacks, no match), mend that first: to leave it out would hide it",
+      "look at {}, which writes {}: where something else should stand (a code that a table lacks, no match), "
+      "mend "
+      "that first: to leave it out would hide it",
       written_at(), value());
 }
 

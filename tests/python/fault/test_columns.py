@@ -82,7 +82,8 @@ def test_the_range_over_the_data_set(facts_of, form):
     numbers = labels()
     numbers[33] = 7
     facts = facts_of(first_fault(DataLoader(form(numbers), batch_size=8)))
-    assert facts["seen"] == {"min": 0, "max": 7, "count": 40, "source": "dataset", "beyond": 1, "kinds": 5}
+    seen = {"min": 0, "max": 7, "count": 40, "source": "dataset", "beyond": 1, "kinds": 5, "gap": 4}
+    assert facts["seen"] == seen
 
 
 def test_of_a_hugging_face_data_set():

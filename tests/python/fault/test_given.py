@@ -88,3 +88,27 @@ def test_views_and_what_a_variable_is_given_of_itself():
     wide = marks[:, None].expand(-1, 3)
     assert given.given_facts("wide", wide)["text"] == "torch.tensor(predict(4))"
     assert index is not None
+
+
+class Sampler:
+    def __init__(self, counts):
+        self.weights = counts.float().pow(-1)
+        self.table = counts
+
+    def draws(self):
+        return given.given_facts("self.weights", self.weights), given.given_facts("self.table", self.table)
+
+
+def test_what_an_object_keeps():
+    made, kept = Sampler(torch.tensor([0, 2])).draws()
+    assert (made["name"], made["text"]) == ("self.weights", "counts.float().pow(-1)")
+    assert kept is None
+
+
+def direct(weights, n):
+    return given.given_facts("", weights), torch.multinomial(weights, n * 2, replacement=True)
+
+
+def test_another_argument_of_the_operation_is_not_it():
+    found, _ = direct(torch.ones(3), 2)
+    assert found is None or found["text"] == "torch.ones(3)"

@@ -122,6 +122,7 @@ def test_values_that_the_program_changed(facts_of, change):
     assert place(facts) == {"batch": 1, "row": 5, "dataset_index": 13}
     added = int(y[5]) - 20
     assert facts["seen"].pop("kinds") == 10
+    assert facts["seen"].pop("gap") == (0 if added else 9)
     assert facts["seen"] == {"min": added, "max": 20 + added, "count": 40, "source": "dataset", "beyond": 2}
 
 
@@ -171,7 +172,14 @@ def test_subset_targets_and_hidden_labels(facts_of):
     seen = {"min": 0, "max": 9, "count": 30, "source": "dataset", "beyond": 2, "kinds": 10, "choice": True}
     assert facts["seen"] == seen
     violation, *_ = first_violation(DataLoader(Items(), batch_size=5), lambda b: b["y"])
-    assert facts_of(violation)["seen"] == {"min": 1, "max": 9, "count": 5, "source": "calls", "here": 5}
+    assert facts_of(violation)["seen"] == {
+        "min": 1,
+        "max": 9,
+        "count": 5,
+        "source": "calls",
+        "here": 5,
+        "gap": 0,
+    }
 
 
 def test_a_collate_function_that_sorts(facts_of):

@@ -30,6 +30,12 @@ A, B = torch.randn(4, 3, requires_grad=True), torch.randn(4, 3)
         (lambda: torch.sigmoid(nn.Linear(3, 1)(A)).squeeze(1) / torch.rand(4), "quotient"),
         (lambda: A / B, "quotient"),
         (lambda: nn.Linear(3, 1)(A).squeeze(1) / 0.7, "raw"),
+        (lambda: torch.sigmoid(A) - torch.sigmoid(nn.Linear(3, 3)(B)).mean(), "past_sigmoid"),
+        (lambda: torch.softmax(A, -1) * 1.2, "past_sigmoid"),
+        (
+            lambda: nn.Linear(3, 1)(torch.sigmoid(A)).squeeze(-1) - nn.Linear(3, 1)(torch.sigmoid(B)).mean(),
+            None,
+        ),
         (lambda: A - B, None),
         (lambda: nn.functional.layer_norm(A, [3]), None),
         (lambda: A, None),

@@ -65,7 +65,8 @@ def nan_facts(
         "losses": losses.first_bad(),
         "situation": _situation(given),
         "trains": _trains(given),
-        "command": command() if owners.roots() else "",  # without modules there is none to be named
+        # Without modules there is none to be named, nor of what an object of the program's keeps.
+        "command": command() if owners.roots() and not _is_kept(given) else "",
     }
     if not (weights or {}).get("bad") and not any(
         found[reason] for reason in ("input", "made", "zero", "banned", "apart")
@@ -75,6 +76,13 @@ def nan_facts(
     if found["input"] and not found["made"]:  # numbers that came to the modules from without
         found["warned"] = warned.of_not_finite(only_inf=False) or None
     return {name: value for name, value in found.items() if value is not None and value != ""}
+
+
+def _is_kept(given: Any) -> bool:
+    """A member of an object, no module, whose method runs: `self.neg_weight` of a trainer."""
+    running = (frame.f_locals.get("self") for frame in holders.user_frames())
+    kept = (one for one in running if one is not None and not owners.is_module(one))
+    return any(value is given for one in kept for value in list(scope.members(one).values()))
 
 
 def _made(given: Any) -> Optional[dict[str, Any]]:

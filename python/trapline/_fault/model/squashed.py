@@ -11,13 +11,15 @@ from trapline._fault.model.layers import ADAPTERS, node_kind
 _MAX_NODES = 16
 _LOGARITHMS = ("LogSoftmax", "LogSigmoid", "Log")
 _LESS = {"Exp": "one_less_exp", "Cumsum": "one_less_sum"}  # of what 1 less it is
+_ENDS = ("Sigmoid", "Softmax", "SoftmaxBackwardData")
+_NEAR = 4
 _PRODUCTS = ("Mm", "Bmm", "Mv", "Dot")
 _LAYERS = ("Addmm", "Addmv", "Baddbmm", "Linear", "MkldnnLinear", "Convolution", "MkldnnConvolution")
 
 
 def squashed_by(scores: Any) -> Optional[str]:
-    """ "raw", "tanh", "cosine", "difference" (1 - x), "one_less_exp", "one_less_sum", "quotient" or "log";
-    None: none of them."""
+    """ "raw", "tanh", "cosine", "difference" (1 - x), "one_less_exp", "one_less_sum", "quotient", "log" or
+    "past_sigmoid"; None: none of them."""
     node = _computing(getattr(scores, "grad_fn", None))
     if node is None:
         return None
@@ -35,6 +37,8 @@ def squashed_by(scores: Any) -> Optional[str]:
         return "raw" if layers or (above is not None and node_kind(above) in _LAYERS) else "quotient"
     if kind in _LAYERS or (kind == "Add" and _of_layer(node)):
         return "raw"
+    if kind not in _ENDS and _is_past_sigmoid(node):
+        return "past_sigmoid"
     # cosine_similarity() and its like written by hand: the product of what was divided by its norm.
     if kind == "Sum":
         node = _computing(_first(node))
@@ -43,6 +47,17 @@ def squashed_by(scores: Any) -> Optional[str]:
     elif kind not in _PRODUCTS:
         return None
     return "cosine" if _divided(node) else "raw"
+
+
+def _is_past_sigmoid(node: Any) -> bool:
+    """A few operations back, with no layer between, it was between 0 and 1."""
+    near = [node]
+    for _ in range(_NEAR):
+        near = [before for one in near for before, _ in one.next_functions if before is not None]
+        if any(node_kind(one) in _ENDS for one in near):
+            return True
+        near = [one for one in near if node_kind(one) not in (*_LAYERS, *_PRODUCTS)]
+    return False
 
 
 def _of_layer(total: Any) -> bool:

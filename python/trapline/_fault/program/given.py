@@ -30,10 +30,12 @@ class _Given(NamedTuple):
 
 def given_facts(variable: str, tensor: Any) -> Optional[dict[str, Any]]:
     """`name`, `text`, `file` and `line`, of the innermost function that did not just hand the numbers on."""
+    if variable.startswith("self."):
+        return _of_member(variable)
     held: Any = tensor
     own = variable.isidentifier()
     taken: Optional[tuple[str, int]] = None  # the parameter of the function inside, and its place
-    for at, frame in enumerate(holders.user_frames()):
+    for frame in holders.user_frames():
         names = [variable] if own and variable in frame.f_locals else []
         names += [
             name
@@ -44,7 +46,7 @@ def given_facts(variable: str, tensor: Any) -> Optional[dict[str, Any]]:
         found = next(
             filter(None, (_given(frame, name, scope.line_of(frame), _DEPTH) for name in names)), None
         )
-        if found is None and not names and (taken is not None or not at):
+        if found is None and not names and taken is not None:
             found = _written(frame, taken)
         if found is not None:
             text = computed.text_of(found.node)
@@ -55,6 +57,24 @@ def given_facts(variable: str, tensor: Any) -> Optional[dict[str, Any]]:
             return None
         held = frame.f_locals.get(taken[0])
     return None
+
+
+def _of_member(variable: str) -> Optional[dict[str, Any]]:
+    """The only statement of the class that gives `self.weights` something that is made there."""
+    name = variable[len("self.") :]
+    holder = next((f.f_locals["self"] for f in holders.user_frames() if "self" in f.f_locals), None)
+    if holder is None or not name.isidentifier():
+        return None
+    found = [
+        (file, node)
+        for at_class, file in texts.classes(type(holder))
+        for node in ast.walk(at_class)
+        if isinstance(node, ast.Assign) and any(ast.unparse(target) == variable for target in node.targets)
+    ]
+    if len(found) != 1 or not _makes(found[0][1].value):
+        return None
+    file, node = found[0]
+    return {"name": variable, "text": computed.text_of(node.value), "file": file, "line": node.lineno}
 
 
 def rounds_down(assigned: Optional[dict[str, Any]]) -> bool:
@@ -156,4 +176,4 @@ def _makes(node: ast.expr) -> bool:
         return called(node) not in _ONWARD
     if isinstance(node, ast.Subscript):
         return any(isinstance(part, (ast.Slice, ast.Name)) and not _is_whole(part) for part in _parts(node))
-    return isinstance(node, ast.BinOp)
+    return isinstance(node, (ast.BinOp, ast.ListComp))

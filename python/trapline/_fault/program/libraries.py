@@ -136,8 +136,15 @@ def _is_count(name: str, value: Any, size: int) -> bool:
 
 
 def around_layer(layer: Optional[dict[str, Any]]) -> list[Any]:
-    """The modules that contain the layer, innermost first; empty when no live model leads to it."""
-    name = (layer or {}).get("name") or ""
+    """The modules that contain the layer, innermost first; empty when no live model leads to it. Of models
+    that have a layer of that name the one that runs."""
+    found = list(_around(str((layer or {}).get("name") or "")))
+    running = [frame.f_locals.get("self") for frame in scope.live_frames()]
+    runs = (chain for chain in found if any(module is one for module in chain for one in running))
+    return next(runs, found[0] if found else [])
+
+
+def _around(name: str) -> Iterator[list[Any]]:
     for variable, root in owners.roots():
         # `model.head` is the head of the variable, or of a part that has the variable's name.
         below = [name] + ([name[len(variable) + 1 :]] if name.startswith(f"{variable}.") else [])
@@ -146,8 +153,7 @@ def around_layer(layer: Optional[dict[str, Any]]) -> list[Any]:
                 clean = owners.clean_name(path)
                 holds = wanted.rpartition(".")[0] == clean and wanted.rpartition(".")[2] in module._parameters
                 if clean == wanted or holds:
-                    return list(_chain(root, path if clean == wanted else f"{path}.x"))
-    return []
+                    yield list(_chain(root, path if clean == wanted else f"{path}.x"))
 
 
 def _chain(root: Any, path: str) -> Iterator[Any]:
