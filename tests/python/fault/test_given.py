@@ -1,6 +1,7 @@
 """What the variable with the bad numbers was given last."""
 
 import pytest
+from conftest import make_violation, table_violation
 
 torch = pytest.importorskip("torch")
 from trapline._fault.program import given  # noqa: E402
@@ -112,3 +113,16 @@ def direct(weights, n):
 def test_another_argument_of_the_operation_is_not_it():
     found, _ = direct(torch.ones(3), 2)
     assert found is None or found["text"] == "torch.ones(3)"
+
+
+def test_the_facts_of_a_violation_hold_it(facts_of):
+    target = torch.tensor(sorted(predict(9), reverse=True))
+    facts = facts_of(table_violation(torch.zeros(5, 2), target))
+    assert facts["assigned"]["text"] == "torch.tensor(sorted(predict(9), reverse=True))"
+    assert "computed" not in facts
+    scores = torch.zeros(4, 9)
+    source = make_violation(
+        "gather.index", target[:, None], 0, 4, {"self": scores, "dim": 0, "index": target[:, None]}
+    )
+    facts = facts_of(source)
+    assert facts["other_dimension"] == {"dim": 1, "size": 9}

@@ -288,3 +288,19 @@ def test_logits_of_several_heads_of_one_list(facts_of):
     target[4] = 5
     layer = facts_of(label_violation(model(torch.zeros(2, 7)), target))["layer"]
     assert (layer["name"], layer["certain"]) == ("heads.0 to heads.2", False)
+
+
+def test_of_two_models_with_a_layer_of_one_name_the_one_that_runs():
+    from trapline._fault.program import libraries
+
+    class Coder(nn.Module):
+        def __init__(self):
+            super().__init__()
+            self.embedding = nn.Embedding(5, 2)
+
+        def forward(self):
+            return libraries.around_layer({"name": "embedding"})
+
+    encoder, decoder = Coder(), Coder()
+    assert decoder()[0] is decoder
+    assert encoder()[0] is encoder
