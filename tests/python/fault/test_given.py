@@ -1,7 +1,7 @@
 """What the variable with the bad numbers was given last."""
 
 import pytest
-from conftest import make_violation, table_violation
+from conftest import make_violation
 
 torch = pytest.importorskip("torch")
 from trapline._fault.program import given  # noqa: E402
@@ -115,14 +115,21 @@ def test_another_argument_of_the_operation_is_not_it():
     assert found is None or found["text"] == "torch.ones(3)"
 
 
-def test_the_facts_of_a_violation_hold_it(facts_of):
-    target = torch.tensor(sorted(predict(9), reverse=True))
-    facts = facts_of(table_violation(torch.zeros(5, 2), target))
-    assert facts["assigned"]["text"] == "torch.tensor(sorted(predict(9), reverse=True))"
-    assert "computed" not in facts
-    scores = torch.zeros(4, 9)
-    source = make_violation(
-        "gather.index", target[:, None], 0, 4, {"self": scores, "dim": 0, "index": target[:, None]}
-    )
-    facts = facts_of(source)
+class Table:
+    def look_up(self, index):
+        return self(torch.tensor(sorted(index)))
+
+    def __call__(self, index):
+        return given.given_facts("", index)
+
+
+def test_the_only_argument_of_a_call():
+    found = Table().look_up([3, 1])
+    assert found["text"] == "sorted(index)"
+
+
+def test_the_facts_of_a_violation_hold_the_other_dimension(facts_of):
+    index = torch.tensor(predict(9))[:, None]
+    arguments = {"self": torch.zeros(4, 9), "dim": 0, "index": index}
+    facts = facts_of(make_violation("gather.index", index, 0, 4, arguments))
     assert facts["other_dimension"] == {"dim": 1, "size": 9}

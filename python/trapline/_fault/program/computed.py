@@ -423,9 +423,11 @@ def _in_call(frame: FrameType, parameter: Optional[tuple[str, int]]) -> Optional
     return _computation(frame, *found, _DEPTH) if found is not None else None
 
 
-def argument(frame: FrameType, parameter: Optional[tuple[str, int]]) -> Optional[tuple[ast.expr, int]]:
+def argument(
+    frame: FrameType, parameter: Optional[tuple[str, int]], alone: bool = False
+) -> Optional[tuple[ast.expr, int]]:
     """The one expression among the arguments of the call that runs, which is no variable, and its line; of a
-    function of the user's that is called, the one that this parameter was given."""
+    function of the user's that is called, the one that this parameter was given. `alone`: beside no other."""
     line, end, column, end_column = frames.position(frame.f_code, frame.f_lasti)
     tree = calls.tree_of(frame.f_code)
     if tree is None or end is None:
@@ -453,7 +455,7 @@ def argument(frame: FrameType, parameter: Optional[tuple[str, int]]) -> Optional
         words = [word.value for word in node.keywords if word.arg == name]
         given = words or [one for at, one in enumerate(node.args) if at == place]
     written = [argument for argument in given if isinstance(argument, (ast.BinOp, ast.Call))]
-    return (written[0], line) if len(written) == 1 else None
+    return (written[0], line) if len(written) == 1 and not (alone and len(given) > 1) else None
 
 
 def _edges(frame: FrameType, call: ast.Call) -> Optional[int]:

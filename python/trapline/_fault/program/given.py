@@ -35,7 +35,8 @@ def given_facts(variable: str, tensor: Any) -> Optional[dict[str, Any]]:
     held: Any = tensor
     own = variable.isidentifier()
     taken: Optional[tuple[str, int]] = None  # the parameter of the function inside, and its place
-    for frame in holders.user_frames():
+    for depth, frame in enumerate(holders.user_frames()):
+        innermost = depth == 0
         names = [variable] if own and variable in frame.f_locals else []
         names += [
             name
@@ -46,7 +47,7 @@ def given_facts(variable: str, tensor: Any) -> Optional[dict[str, Any]]:
         found = next(
             filter(None, (_given(frame, name, scope.line_of(frame), _DEPTH) for name in names)), None
         )
-        if found is None and not names and taken is not None:
+        if found is None and not names and (taken is not None or innermost):
             found = _written(frame, taken)
         if found is not None:
             text = computed.text_of(found.node)
@@ -86,7 +87,7 @@ def rounds_down(assigned: Optional[dict[str, Any]]) -> bool:
 def _written(frame: FrameType, taken: Optional[tuple[str, int]]) -> Optional[_Given]:
     """What stands in the call itself: `generator(z, torch.tensor(labels))`, of which `labels` was given more
     than its form."""
-    found = computed.argument(frame, taken)
+    found = computed.argument(frame, taken, alone=taken is None)
     if found is None:
         return None
     node, line = found
