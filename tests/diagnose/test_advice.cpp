@@ -465,7 +465,10 @@ TEST(AdviceTarget, IsNotDestroyed) {
   EXPECT_TRUE(says(diagnose(scaled), "all of these lie above 1"));
   json percent = one;
   percent["scan"].merge_patch(scanned(60, 64, 0.5, 99.5));
-  EXPECT_EQ(diagnose(percent).fix.front(), "if they are percentages, divide them by 100 where they are read");
+  EXPECT_EQ(diagnose(percent).fix.front(),
+            "look at where the target is computed: 60 of 64 are above 1, as a "
+            "quotient is whose divisor is the smaller");
+  EXPECT_EQ(diagnose(percent).fix.at(1), "if they are percentages, divide them by 100 where they are read");
   json classes =
       facts_of("binary_cross_entropy.target", 3, 1, {{"kinds", {{"whole", true}, {"zero", true}}}});
   classes["scan"].merge_patch(scanned(8, 16, 0.0, 3.0));

@@ -225,6 +225,16 @@ TEST(AdviceText, ASizeThatTheProgramCounts) {
   EXPECT_TRUE(says(diagnose(facts), "more rows than 61")) << all(diagnose(facts));
 }
 
+// An id of no vocabulary: who made it is asked, and no tokenizer is blamed.
+TEST(AdviceText, AnIdBeyondTheVocabularyIsLookedFor) {
+  json facts = facts_of("embedding.indices", 119, 34, {{"layer", layer("wte", "num_embeddings", 34)}});
+  facts["counted"] = {{"count", 34}, {"of", "len(stoi)"}};
+  const Finding found = diagnose(facts);
+  EXPECT_TRUE(found.fix.front().starts_with("look at where the ids are computed: none above 33 exists there"))
+      << all(found);
+  EXPECT_TRUE(says(found, "chosen among more columns of scores than it has entries")) << all(found);
+}
+
 // 0, 1, 2 and 4 for four classes; some of a long list for nineteen.
 TEST(AdviceText, LabelsWithGapsAreNumberedFirst) {
   json facts = facts_of("nll_loss2d_forward.target", 4, 4, {{"layer", layer("head", "out_channels", 4)}});

@@ -13,7 +13,7 @@ from trapline._fault.data import (
     recorded,
     values,
 )
-from trapline._fault.model import layers, noted
+from trapline._fault.model import layers, noted, positions
 from trapline._fault.program import (
     calls,
     decomposed,
@@ -172,8 +172,10 @@ def _collect(violation: dict[str, Any], notes: list[str]) -> dict[str, Any]:
     add("members", lambda: violation.get("members"))
     if violation.get("no_grad") and _is_used():
         facts["no_grad"] = True
-        if tensor is not None:
-            add("newest", lambda: content.is_chosen(tensor, scan, row.get("predicate")) or None)
+    # A loop that generates, also where gradients are kept.
+    generates = tensor is not None and positions.grows(list(tensor.shape), recorded.history())
+    if tensor is not None and ("no_grad" in facts or generates):
+        add("newest", lambda: content.is_chosen(tensor, scan, row.get("predicate")) or None)
     if (facts.get("raised") or {}).get("nodes_of"):
         facts.pop("sample", None)  # each is right by itself
     add("process", lambda: write.process_facts(described["device"]))

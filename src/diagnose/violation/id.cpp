@@ -132,11 +132,13 @@ void fix_table(ViolationWriter& w, bool special) {
     w.finding().summary +=
         fmt::format("; {} is {}: its vocabulary has no such id", w.facts.counted->of, w.facts.counted->count);
     w.fix(fmt::format(
-        "make the ids with the tokenizer or vocabulary of this model: none above {} exists there{}",
-        w.facts.counted->count - 1,
-        w.all_bad() ? ""
-                    : "; a template or a post-processor that was given numbers puts another one's special "
-                      "tokens in"));
+        "{}: none above {} exists there: they were made by another tokenizer or vocabulary than the "
+        "model's{}",
+        look_at_computation(w), w.facts.counted->count - 1,
+        w.all_bad()
+            ? ""
+            : ", chosen among more columns of scores than it has entries, or put in by a template that "
+              "was given numbers"));
     return;
   }
   if (w.made_between()) return w.write_made_between();

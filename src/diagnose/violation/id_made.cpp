@@ -30,7 +30,7 @@ std::string of_signed(const ViolationWriter& w) {
   const std::int64_t value = w.integer();
   // What has wrapped leaves no number above the highest of its type.
   const double most = w.facts.scan.max ? as_double(*w.facts.scan.max) : 0;
-  if (most > (value >= kLowest ? kByte / 2 - 1 : kShort / 2 - 1)) return "";
+  if (most >= static_cast<double>((value >= kLowest ? kByte : kShort) / 2)) return "";
   if (value < -1 && value >= kLowest && value + kByte < w.hi())
     return fmt::format("; {} is also what {} becomes in int8", value, value + kByte);
   if (value < kLowest && value >= kLowestShort && value + kShort < w.hi())

@@ -196,10 +196,12 @@ void fix_fractions(ViolationWriter& w, double min, double max) {
   }
   w.finding().summary +=
       fmt::format("; they run from {} to {}", to_text(*w.facts.scan.min), to_text(*w.facts.scan.max));
+  w.fix(fmt::format("{}: {}", w.look_at_value("the target"),
+                    min < 0
+                        ? "some are below 0, which no probability is"
+                        : fmt::format("{} of {} are above 1, as a quotient is whose divisor is the smaller",
+                                      w.facts.scan.bad, w.facts.scan.total)));
   if (percent) w.fix("if they are percentages, divide them by 100 where they are read");
-  if (min < 0)
-    w.fix(fmt::format("look at where {} {} made: some are below 0, which no probability is",
-                      w.own("the targets"), w.facts.variable ? "is" : "are"));
   w.fix(
       "if they are numbers to be predicted, no probabilities: F.mse_loss or F.l1_loss, behind a last layer "
       "that "

@@ -438,7 +438,7 @@ bool ViolationWriter::fix_size(Situation situation, const std::string& otherwise
     return false;
   }
   const Need wanted = need();
-  if (wanted.of.empty() && !wanted.exact && write_counted_size()) return false;
+  if (wanted.of.empty() && write_counted_size()) return false;
   if (facts.no_grad && noun() == "id" && wanted.of.empty() && !facts.library.fixed()) {
     fix("a larger table helps only where training sees these ids, too, as a row that it has not seen holds "
         "random numbers: look at what the model was made and trained with, and at what makes these ids");

@@ -17,17 +17,18 @@ bool ViolationWriter::write_counted_size() {
   const MadeAt& size = facts.made.back();
   const bool counts = std::ranges::any_of(
       kCounts, [&](std::string_view word) { return size.text.find(word) != std::string::npos; });
-  if (!counts || (facts.seen && facts.seen->dataset && facts.seen->kinds == needed())) return false;
+  if (!counts) return false;
   const std::string where = fmt::format("`{}` ({})", size.text, file_and_line(size.file, size.line));
   const char* unit = is_class() ? "output" : "row";
-  if (only(hi()) && size.text.find("max(") != std::string::npos)
+  const bool next_alone = only(hi()) && seen_max() == hi();
+  if (next_alone && size.text.find("max(") != std::string::npos)
     fix(fmt::format("{} is the highest number, and no count: from 0 on there is one more, {}", where,
                     next(hi())));
-  else if (only(hi()))
+  else if (next_alone)
     fix(fmt::format(
-        "{} says how many there are, and {} is the next number: where it stands for what is not "
+        "{} says how many there are, and {} is the next number: where one number is kept for what is not "
         "counted ({}), give {} one {} more",
-        where, hi(), is_class() ? "background, no class" : "an unknown one, padding", layer(), unit));
+        where, hi(), is_class() ? "background, no class" : "none, padding, an unknown one", layer(), unit));
   else
     fix(fmt::format(
         "{} says how many there are: see why {} goes beyond it: numbered by another list, data that "

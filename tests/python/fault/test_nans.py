@@ -1,5 +1,7 @@
 """Where a NaN comes from: the input, the dtype, a banned row; and what the program was doing."""
 
+import sys
+
 import pytest
 from conftest import make_violation
 
@@ -344,3 +346,16 @@ def test_the_rows_of_which_a_library_made_an_index():
     index[5, 1] = -1
     violation = make_violation("gather.index", index, 0, 9, {"index": index})
     assert nans.library_facts(violation, None) is None
+
+
+def test_what_a_model_is_given_of_a_size_alone():
+    from trapline._fault.program import calls
+
+    def step(net, real):
+        fake = net(torch.randn_like(real))
+        return list(calls.model_inputs(sys._getframe())), fake, net(real.new_zeros(real.shape)), net(real + 1)
+
+    real = torch.rand(2, 2)
+    given, *_ = step(torch.nn.Linear(2, 2), real)
+    names = [name for _, name, _ in given if name != "torch"]
+    assert names == ["real", "real"]  # of new_zeros and of the sum

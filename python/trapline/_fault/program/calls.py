@@ -33,11 +33,20 @@ def model_inputs(frame: FrameType) -> Iterator[tuple[str, str, Any]]:
     outputs = _assigned(tree, {id(node) for node, _ in calls})
     for node, model in calls:
         for argument in [*node.args, *(keyword.value for keyword in node.keywords)]:
+            sizes = {id(part) for one in ast.walk(argument) for part in _only_its_size(one)}
             for name in ast.walk(argument):
-                if isinstance(name, ast.Name) and name.id not in outputs:
+                if isinstance(name, ast.Name) and name.id not in outputs and id(name) not in sizes:
                     value = resolve(name, frame)
                     if value is not MISSING and not owners.is_module(value):
                         yield model, name.id, value
+
+
+def _only_its_size(node: ast.AST) -> list[ast.expr]:
+    """`x` of `torch.randn_like(x)` and of `x.shape`: nothing of its content."""
+    if isinstance(node, ast.Call):
+        return node.args[:1] if texts.called(node).endswith("_like") else []
+    sized = isinstance(node, ast.Attribute) and node.attr in ("shape", "size", "device", "dtype")
+    return [node.value] if sized else []  # type: ignore[attr-defined]
 
 
 def tree_of(code: CodeType) -> Any:
