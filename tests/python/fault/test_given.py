@@ -75,6 +75,18 @@ def test_what_writes_into_a_tensor_that_holds_nothing():
     assert given.given_facts("none", none) is None
 
 
+def test_what_only_reads_writes_nothing(capsys):
+    seen = []
+    for labels in [torch.tensor([1, 2])]:
+        print(labels)
+        seen.append(labels)
+        assert given.given_facts("labels", labels) is None
+    nothing = torch.zeros(2)
+    print(nothing)
+    assert given.given_facts("nothing", nothing) is None
+    assert "tensor" in capsys.readouterr().out
+
+
 def test_what_rounds_down_itself():
     assert given.rounds_down({"text": "torch.div(a, b, rounding_mode='floor')"})
     assert not given.rounds_down({"text": "torch.tensor(ids)"})

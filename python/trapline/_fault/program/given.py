@@ -19,6 +19,23 @@ _EMPTY = (
     *("zeros", "ones", "empty", "zeros_like", "ones_like", "empty_like", "new_zeros", "new_ones"),
     "new_empty",
 )
+_READS = (
+    *(
+        "print",
+        "pprint",
+        "display",
+        "info",
+        "debug",
+        "log",
+        "write",
+        "save",
+        "show",
+        "plot",
+        "imshow",
+        "hist",
+    ),
+    *("append", "extend", "add", "put"),
+)
 _ONWARD = ("next", "collate", "batch_to", "move_to", "to_device")  # hand on what they are given
 
 
@@ -102,7 +119,7 @@ def _written(frame: FrameType, taken: Optional[tuple[str, int]]) -> Optional[_Gi
 def _given(frame: FrameType, name: str, line: int, depth: int) -> Optional[_Given]:
     found = computed.binding(frame, name, line) if depth else None
     if found is None:
-        wrote = _filled(frame, name, 0, line)
+        wrote = _filled(frame, name, 0, line, by_calls=False)
         last = computed.last_bound(frame, name, line)
         return wrote if wrote is not None and last is not None and last <= wrote.line else None
     node, at = found
@@ -144,8 +161,9 @@ def _changed(node: ast.expr, name: str) -> Optional[str]:
     )
 
 
-def _filled(frame: FrameType, name: str, begin: int, end: int) -> Optional[_Given]:
-    """What writes into a tensor that holds nothing yet: `t[i] = label`, `match(boxes, t)`; the last one."""
+def _filled(frame: FrameType, name: str, begin: int, end: int, by_calls: bool = True) -> Optional[_Given]:
+    """What writes into a tensor, the last of it: `t[i] = label`, `t.fill_(0)`; and, `by_calls`, what may,
+    `match(boxes, t)`."""
     tree = calls.tree_of(frame.f_code)
     first = calls.first_line(frame.f_code) - 1
     found: list[_Given] = []
@@ -158,10 +176,14 @@ def _filled(frame: FrameType, name: str, begin: int, end: int) -> Optional[_Give
             if _base(target) == name:
                 found.append(_Given(ast.unparse(target), node.value, line))
         elif isinstance(node, ast.Expr) and isinstance(node.value, ast.Call):
-            given = [*node.value.args, *(word.value for word in node.value.keywords)]
-            own = getattr(node.value.func, "value", None)  # t.scatter_(...), t[i].fill_(...)
-            if any(name == _base(part) for part in [*given, own]):
-                found.append(_Given("", node.value, line))
+            call = node.value
+            own = _base(getattr(call.func, "value", None)) == name and called(call).endswith(
+                "_"
+            )  # t[i].fill_(7)
+            given = [*call.args, *(word.value for word in call.keywords)]
+            other = by_calls and called(call) not in _READS and name in map(_base, given)
+            if own or other:
+                found.append(_Given("", call, line))
     return max(found, key=lambda one: one.line, default=None)
 
 
