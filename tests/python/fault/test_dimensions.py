@@ -4,8 +4,7 @@ import pytest
 from conftest import make_violation
 
 torch = pytest.importorskip("torch")
-from trapline._fault.data import dimensions, hand  # noqa: E402
-from trapline._fault.program import ranged  # noqa: E402
+from trapline._fault.data import dimensions, hand, ranged  # noqa: E402
 
 
 @pytest.fixture

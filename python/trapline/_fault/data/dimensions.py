@@ -4,14 +4,12 @@ from __future__ import annotations
 
 from typing import Any, Optional
 
-import torch
-
 from trapline._fault.data import fits, hand
 from trapline._fault.program import scope
 
 _FULL = 0.75  # of the places of the other dimension: what goes so far was made for as many, or nearly so
 _SHARE = 4
-_INDEX = torch.int64
+_INDEX = "torch.int64"
 
 
 def other_dimension(violation: dict[str, Any]) -> Optional[dict[str, Any]]:
@@ -48,7 +46,7 @@ def are_exchanged(violation: dict[str, Any]) -> bool:
         return False
     if not len(index) <= source.dim() or not all(map(scope.is_tensor, index)):
         return False
-    reach = [int(one.max()) if one.numel() and one.dtype == _INDEX else -1 for one in index]
+    reach = [int(one.max()) if one.numel() and str(one.dtype) == _INDEX else -1 for one in index]
     return any(
         here != at and 0 <= reach[here] < source.shape[at] and reach[at] < source.shape[here]
         for here in range(len(index))
