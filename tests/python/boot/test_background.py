@@ -122,7 +122,7 @@ def gone(pid: int) -> bool:
 
 
 def test_program_is_done_before_the_build_and_the_next_has_it(world):
-    out = world.run(FAKE_SLEEP="1")  # whose end of both pipes the program's end is
+    out = world.run(FAKE_SLEEP="4")  # whose end of both pipes the program's end is
     assert out.startswith("kernel [") and "is being built in the background" in out
     assert not world.path.exists()
     builder = world.builder()
@@ -261,7 +261,7 @@ def test_cache_on_a_slow_file_system(world):
     slow = SLOW.format(folder=str(world.cache.parent.parent))
     program = Path(world.script)
     program.write_text(slow + PROGRAM + "print(len(seen))\n")
-    first, second = (world.run(FAKE_SLEEP="3").splitlines() for _ in range(2))
+    first, second = (world.run(FAKE_SLEEP="10").splitlines() for _ in range(2))
     assert first[0].startswith("kernel [") and second[0].startswith("kernel [")
     assert int(first[1]) <= 20 and int(second[1]) <= 12, (first, second)
     world.wait(world.is_over)
@@ -282,7 +282,7 @@ def test_adapter_without_its_frames_has_them_built(world, tmp_path):
 
 
 def test_run_does_not_wait_for_it_nor_end_it(world):
-    done = world.command("run", FAKE_SLEEP="1")
+    done = world.command("run", FAKE_SLEEP="4")
     assert done.returncode == 0 and done.stdout.startswith("kernel ["), done.stderr
     assert not world.path.exists()
     world.wait(world.path.exists)
