@@ -235,6 +235,19 @@ TEST(AdviceText, AnIdBeyondTheVocabularyIsLookedFor) {
   EXPECT_TRUE(says(found, "chosen among more columns of scores than it has entries")) << all(found);
 }
 
+// The statement itself rounds down: another division of the program's is not named, and -1 marks nothing.
+TEST(AdviceText, AStatementThatRoundsDown) {
+  json facts = facts_of("embedding.indices", -1, 40, {{"scan", {{"total", 64}, {"min", -1}, {"max", 39}}}});
+  facts["scan"]["reason"] = 1;
+  facts["floored"] = {{"text", "days // 30"}, {"file", "/a/net.py"}, {"line", 48}};
+  facts["assigned"] = {{"name", "rel"}, {"text", "table(ids)"}, {"file", "/a/net.py"}, {"line", 58}};
+  EXPECT_TRUE(says(diagnose(facts), "if it comes of `days // 30`")) << all(diagnose(facts));
+  EXPECT_TRUE(says(diagnose(facts), "if -1 marks")) << all(diagnose(facts));
+  facts["assigned"]["text"] = "torch.div(a, b, rounding_mode='floor')";
+  EXPECT_FALSE(says(diagnose(facts), "if it comes of")) << all(diagnose(facts));
+  EXPECT_FALSE(says(diagnose(facts), "if -1 marks")) << all(diagnose(facts));
+}
+
 // 0, 1, 2 and 4 for four classes; some of a long list for nineteen.
 TEST(AdviceText, LabelsWithGapsAreNumberedFirst) {
   json facts = facts_of("nll_loss2d_forward.target", 4, 4, {{"layer", layer("head", "out_channels", 4)}});

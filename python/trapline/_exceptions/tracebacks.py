@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from typing import Optional
 
+from trapline._fault import life
 from trapline._fault.program import places
 from trapline._library.say import debug_failure
 
-_MAX_CHAIN = 8
 _MAX_FRAMES = 4096
 
 
@@ -15,7 +15,7 @@ def without_ours(error: Optional[BaseException]) -> None:
     """Takes out what stands between two frames of others: the user's calls, as they stand in the text. Never
     raises."""
     try:
-        for one in _chain(error):
+        for one in life.whole_chain(error) if error is not None else ():
             trace = one.__traceback__
             for _ in range(_MAX_FRAMES):
                 following = trace.tb_next if trace is not None else None
@@ -27,11 +27,3 @@ def without_ours(error: Optional[BaseException]) -> None:
                     trace = following
     except Exception:
         debug_failure("traceback")
-
-
-def _chain(error: Optional[BaseException]) -> list[BaseException]:
-    chain: list[BaseException] = []
-    while error is not None and len(chain) < _MAX_CHAIN and error not in chain:
-        chain.append(error)
-        error = error.__cause__ or error.__context__
-    return chain

@@ -319,8 +319,7 @@ def look_into(
         add("written", lambda: marks.only_writer(value))
         if value == -1 and "written" not in facts:  # else it may be the one or the other
             add("codes", codes.codes_facts)
-            known = "computed" in facts or given.rounds_down(facts.get("assigned"))
-            if "codes" not in facts and not known:
+            if "codes" not in facts and "computed" not in facts:
                 add("floored", floored.only_division)
     if operator.startswith("multinomial") and values.sum_to_one(content):
         facts["sums_to_one"] = True

@@ -134,7 +134,7 @@ def uncaught(error: BaseException, how: str) -> Optional[Finding]:
     `how`: "process", "thread", "exit" (a function that atexit called) or "cell" (the session goes on).
     """
     life = _life
-    chain = _whole_chain(error)
+    chain = whole_chain(error)
     faults = [link for link in chain if type(link).__name__ == _FAULT and hasattr(link, "finding")]
     life.went_on = life.went_on and how == "cell"
     if how == "process":
@@ -277,7 +277,7 @@ def _complete(fault: BaseException) -> Finding:
     return finding if pending is None else pending.complete(fault)
 
 
-def _whole_chain(error: BaseException) -> list[BaseException]:
+def whole_chain(error: BaseException) -> list[BaseException]:
     """The exception and all that it was raised from or while handling."""
     chain = [error]
     for link in chain:

@@ -5,6 +5,10 @@
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
+#include <algorithm>
+#include <array>
+#include <string_view>
+
 #include "diagnose/violation/writer.hpp"
 
 namespace trapline::diagnose {
@@ -28,8 +32,15 @@ bool ViolationWriter::write_calendar() {
   return true;
 }
 
+bool ViolationWriter::rounds_down() const {
+  static constexpr std::array kWords{"//", "floor", "rounding_mode"};
+  return facts.assigned && std::ranges::any_of(kWords, [&](std::string_view word) {
+           return facts.assigned->at.text.find(word) != std::string::npos;
+         });
+}
+
 void ViolationWriter::write_floored() {
-  if (!facts.floored || !only(-1)) return;
+  if (!facts.floored || !only(-1) || rounds_down()) return;
   const auto& at = *facts.floored;
   fix(fmt::format(
       "if it comes of `{}` ({}): `//` rounds down, and gives -1 for what lies a little below 0: see "

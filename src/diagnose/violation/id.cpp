@@ -270,12 +270,6 @@ bool stands_inside(const ViolationWriter& w) {
 // As padding does.
 bool ends_row(const ViolationWriter& w) { return w.facts.tensor.shape.size() > 1 && !stands_inside(w); }
 
-// What rounds down makes -1 of a little less than 0: it marks nothing.
-bool is_rounding(std::string_view text) {
-  static constexpr std::array kWords{"//", "floor", "rounding_mode"};
-  return std::ranges::any_of(kWords, [&](std::string_view word) { return text.find(word) != text.npos; });
-}
-
 // The negative ids mean something other than padding: arithmetic that went wrong, said without a guess.
 void write_off_range(ViolationWriter& w) {
   const std::string min = w.facts.scan.min ? to_text(*w.facts.scan.min) : w.value();
@@ -327,7 +321,7 @@ void write_off_range(ViolationWriter& w) {
           "it to "
           "the list");
     } else if (marks_nothing(w.integer()) && !w.all_bad() && !w.facts.drawn && !w.facts.computed &&
-               !(w.facts.assigned && is_rounding(w.facts.assigned->at.text))) {
+               !w.rounds_down()) {
       w.fix(fmt::format(
           "if {} marks what is not to count, use an id that has a row, and leave out what becomes "
           "of those elements",

@@ -262,10 +262,9 @@ void ViolationWriter::fix_infinite(const std::string& cast) {
     return fix_sample();
   }
   fix(fmt::format(
-      "{} goes into the cast in {}: see what gives it (the log of 0, a division by 0, a distance where there "
-      "is "
-      "no way, the highest of nothing), and give such elements a number of their own before the cast: "
-      "torch.where(torch.isfinite(x), x, other)",
+      "{} goes into the cast in {}: see what gives it (the log of 0, a division by 0, a distance where "
+      "there is no way, the highest of nothing), and give such elements a number of their own before the "
+      "cast: torch.where(torch.isfinite(x), x, other)",
       facts.nan_cast->value, cast));
   fix("find where it begins: assert torch.isfinite(x).all() after each step before the cast");
   fix_sample();

@@ -231,6 +231,8 @@ class ViolationWriter {
   bool write_end();
   // Below 0 since a narrow type has no room for them.
   bool write_narrow();
+  // What the variable was given says that it rounds down: then -1 marks nothing.
+  bool rounds_down() const;
   // One line beside others: -1 of what a division rounds down.
   void write_floored();
 

@@ -20,21 +20,8 @@ _EMPTY = (
     "new_empty",
 )
 _READS = (
-    *(
-        "print",
-        "pprint",
-        "display",
-        "info",
-        "debug",
-        "log",
-        "write",
-        "save",
-        "show",
-        "plot",
-        "imshow",
-        "hist",
-    ),
-    *("append", "extend", "add", "put"),
+    *("print", "pprint", "display", "info", "debug", "log", "write", "save", "show", "plot", "imshow"),
+    *("hist", "append", "extend", "add", "put"),
 )
 _ONWARD = ("next", "collate", "batch_to", "move_to", "to_device")  # hand on what they are given
 
@@ -93,12 +80,6 @@ def _of_member(variable: str) -> Optional[dict[str, Any]]:
         return None
     file, node = found[0]
     return {"name": variable, "text": computed.text_of(node.value), "file": file, "line": node.lineno}
-
-
-def rounds_down(assigned: Optional[dict[str, Any]]) -> bool:
-    """What the variable was given says so itself."""
-    text = str((assigned or {}).get("text", ""))
-    return any(word in text for word in ("//", "floor", "rounding_mode"))
 
 
 def _written(frame: FrameType, taken: Optional[tuple[str, int]]) -> Optional[_Given]:
