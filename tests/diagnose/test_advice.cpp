@@ -8,9 +8,10 @@ TEST(AdviceNeed, OneBatchGivesNoNumber) {
   const Finding finding = diagnose(
       facts_of("nll_loss_forward.target", 371, 370, {{"layer", layer("fc.5", "out_features", 370)}}));
   EXPECT_EQ(finding.fix.front(), "look at where the label is made: 1 of 4 is outside [0, 370)");
-  EXPECT_EQ(finding.fix.at(1),
-            "if there are meant to be more than 370 classes: give `fc.5` more outputs than 370: as many as "
-            "there are classes (372 at least: 371 is the highest of 4 labels seen)");
+  EXPECT_EQ(
+      finding.fix.at(1),
+      "see as well whether the size is right: `fc.5` has 370 outputs, and 371 is the highest of 4 labels "
+      "seen");
   EXPECT_FALSE(finding.layer->needed);
 }
 
@@ -37,10 +38,8 @@ TEST(AdviceNeed, OneHotAndTables) {
   EXPECT_EQ(computed.fix.front(), "look at where the value is made: 1 of 4 is outside [0, 7)");
   EXPECT_TRUE(
       says(computed, "if 7 is a limit of the program's own (a capacity, a window), mask or leave out"));
-  EXPECT_EQ(
-      diagnose(facts_of("one_hot.self", 8, 7, {{"sample", {{"dataset_index", 3}}}})).fix.at(1),
-      "if there are meant to be more than 7 values: F.one_hot(..., num_classes=N), N as many as there are "
-      "values (9 at least: 8 is the highest of 4 values seen); what takes it has to be as wide");
+  EXPECT_EQ(diagnose(facts_of("one_hot.self", 8, 7, {{"sample", {{"dataset_index", 3}}}})).fix.at(1),
+            "see as well whether the size is right: num_classes is 7, and 8 is the highest of 4 values seen");
   const Finding finding = diagnose(facts_of(
       "embedding.indices", 213, 200,
       {{"resizable", "model"}, {"table", "token"}, {"counted", {{"count", 215}, {"of", "len(tokenizer)"}}}}));
@@ -171,9 +170,8 @@ TEST(AdviceHarm, AValueMayBeWrongInsteadOfTheSize) {
   const Finding finding = diagnose(facts_of("embedding.indices", 47, 40, trained));
   EXPECT_EQ(finding.fix.at(0), "look at where the ids are computed: 6 of 16 are outside [0, 40)");
   EXPECT_EQ(finding.fix.at(1),
-            "if there are meant to be more than 40 ids, and these are not of an older or another numbering: "
-            "create Net of somelib so that `entities` has as many "
-            "rows as there are ids where they are made (53 at least: 52 is the highest of 16 ids seen)");
+            "see as well whether the size is right: `entities` has 40 rows, and 52 is the highest of 16 ids "
+            "seen");
   // One value far beyond in the whole data set is no count of classes.
   const Finding stray =
       diagnose(facts_of("embedding.indices", 900, 40,
@@ -220,7 +218,7 @@ TEST(AdviceKnob, TheSettingThatATableHasItsRowsBy) {
                                              {"values", {{47, 1}}},
                                              {"scan", {{"bad", 1}, {"total", 16}, {"min", 5}, {"max", 47}}},
                                              {"library", library}}));
-  EXPECT_TRUE(says(finding, "create Net of somelib with max_z of more than 40: as many as there are ids"))
+  EXPECT_TRUE(says(finding, "whether the size is right: `atoms` has 40 rows, by max_z of Net, and 47 is"))
       << all(finding);
 }
 
@@ -255,9 +253,10 @@ TEST(AdviceKnob, AnUnknownLibraryIsNamed) {
       {{"layer", layer("net.head", "out_features", 3)},
        {"library",
         {{"caller", ""}, {"owner", "somelib"}, {"maker", "Net"}, {"owners", {"somelib.nets.Net"}}}}}));
-  EXPECT_EQ(finding.fix.at(1),
-            "if there are meant to be more than 3 classes: create Net of somelib so that `net.head` has as "
-            "many outputs as there are classes (4 at least: 3 is the highest of 4 labels seen)");
+  EXPECT_EQ(
+      finding.fix.at(1),
+      "see as well whether the size is right: `net.head` has 3 outputs, and 3 is the highest of 4 labels "
+      "seen");
 }
 
 TEST(AdviceKnob, NoCallThatTheUserDoesNotMake) {
@@ -407,7 +406,7 @@ TEST(AdviceMask, WhatInterpolationMakes) {
   facts["scan"]["value"] = 6;
   const Finding one = diagnose(facts);
   EXPECT_FALSE(says(one, "NEAREST")) << all(one);
-  EXPECT_TRUE(says(one, "(7 at least: 6 is the highest")) << "255 is what the loss leaves out\n" << all(one);
+  EXPECT_TRUE(says(one, "and 6 is the highest of 8192")) << "255 is what the loss leaves out\n" << all(one);
   facts["values"] = {{127, 48}};
   facts["scan"]["value"] = 127;
   facts["scan"]["max"] = 127;
@@ -416,10 +415,9 @@ TEST(AdviceMask, WhatInterpolationMakes) {
 
 TEST(AdviceKnob, OneHotOfALibrary) {
   const json library = {{"caller", "somelib"}, {"callers", {"somelib.encode"}}};
-  EXPECT_EQ(diagnose(facts_of("one_hot.self", 12, 12, {{"library", library}})).fix.at(1),
-            "if there are meant to be more than 12 values: somelib calls one_hot with num_classes=12: give "
-            "it more places than 12: as many as there are values (13 at least: "
-            "12 is the highest of 4 values seen)");
+  EXPECT_EQ(
+      diagnose(facts_of("one_hot.self", 12, 12, {{"library", library}})).fix.at(1),
+      "see as well whether the size is right: num_classes is 12, and 12 is the highest of 4 values seen");
 }
 
 TEST(AdviceSample, IsNotAskedForWhereItsDataSetFails) {

@@ -109,7 +109,7 @@ TEST(AdviceSeen, IdsThatTheProgramMakesAreLookedAtFirst) {
   facts["scan"].merge_patch({{"bad", 4}, {"total", 4}, {"min", 23}});
   EXPECT_TRUE(diagnose(facts).fix.front().starts_with("look at where")) << all(diagnose(facts));
   facts["sample"] = {{"batch", 3}, {"row", 1}};
-  EXPECT_TRUE(diagnose(facts).fix.back().starts_with("if there are meant to be more"))
+  EXPECT_TRUE(diagnose(facts).fix.back().starts_with("see as well whether the size is right"))
       << all(diagnose(facts));
 }
 
@@ -141,7 +141,8 @@ TEST(AdviceSeen, WeightsOfWhichAFewAreNegativeAreNoLogits) {
                              {"is_float", true}});
   const Finding finding = diagnose(facts);
   EXPECT_TRUE(finding.summary.ends_with("of the probabilities has a negative one")) << finding.summary;
-  EXPECT_TRUE(finding.fix.front().starts_with("if they are weights")) << all(finding);
+  EXPECT_TRUE(finding.fix.front().starts_with("look at where the input is computed")) << all(finding);
+  EXPECT_FALSE(says(finding, "logits")) << all(finding);
 }
 
 // 192 different ones of 193 have one gap: as well as without gaps they may end one too far.

@@ -222,7 +222,7 @@ TEST(AdviceText, ASizeThatTheProgramCounts) {
   EXPECT_TRUE(says(diagnose(facts), "is the highest number, and no count: from 0 on there is one more, 62"))
       << all(diagnose(facts));
   facts["made"][0]["text"] = "N_ITEMS=61";
-  EXPECT_TRUE(says(diagnose(facts), "more rows than 61")) << all(diagnose(facts));
+  EXPECT_TRUE(says(diagnose(facts), "size is right")) << all(diagnose(facts));
 }
 
 // An id of no vocabulary: who made it is asked, and no tokenizer is blamed.
@@ -258,10 +258,10 @@ TEST(AdviceText, LabelsWithGapsAreNumberedFirst) {
   facts["seen"] = {{"min", 0}, {"max", 4}, {"count", 18432}, {"source", "calls"}, {"here", 4}, {"gap", 3}};
   EXPECT_TRUE(says(diagnose(facts), "only 4 different numbers occur of 0 to 4, and 3 does not"))
       << all(diagnose(facts));
-  EXPECT_FALSE(says(diagnose(facts), "more outputs")) << all(diagnose(facts));
+  EXPECT_FALSE(says(diagnose(facts), "size is right")) << all(diagnose(facts));
   facts["seen"]["here"] = 5;
   facts["seen"].erase("gap");
-  EXPECT_TRUE(says(diagnose(facts), "more outputs than 4")) << all(diagnose(facts));
+  EXPECT_TRUE(says(diagnose(facts), "size is right")) << all(diagnose(facts));
   facts["seen"] = {{"min", 0}, {"max", 4}, {"count", 24}, {"source", "calls"}, {"here", 4}, {"gap", 3}};
   facts["scan"]["total"] = 24;
   EXPECT_FALSE(says(diagnose(facts), "different numbers occur")) << "too few to tell";
@@ -272,7 +272,7 @@ TEST(AdviceText, TwoIndicesThatFitEachOthersDimensions) {
   json facts = facts_of("index.indices", 10, 10);
   facts["scan"]["lo"] = -10;
   facts["exchanged_index"] = true;
-  EXPECT_TRUE(diagnose(facts).fix.front().starts_with("this index and another one of the call would fit"))
+  EXPECT_TRUE(diagnose(facts).fix.back().starts_with("this index and another one of the call would fit"))
       << all(diagnose(facts));
 }
 
@@ -298,6 +298,56 @@ TEST(AdviceText, AllBeyondTheSizeOfAOneHot) {
   const Finding found = diagnose(facts);
   EXPECT_TRUE(says(found, "all 64 are outside [0, 32): look at where")) << all(found);
   EXPECT_TRUE(says(found, "by `N_CODES=32` (defaults.py:13)")) << all(found);
+}
+
+// A larger size is advised where all numbers were counted and fill the places from 0 on; else it is asked
+// for.
+TEST(AdviceText, ASizeIsEnlargedOnlyWhereTheNumbersFillIt) {
+  json facts = facts_of("nll_loss_forward.target", 11, 10, {{"layer", layer("head", "out_features", 10)}});
+  facts["seen"] = {{"min", 0}, {"max", 11}, {"count", 480}, {"source", "dataset"}, {"kinds", 12}};
+  EXPECT_TRUE(
+      diagnose(facts).fix.front().starts_with("if there are meant to be more than 10 classes: change"));
+  const json others = json::array({{{"min", 6}, {"kinds", 6}}, {{"min", 0}, {"kinds", 7}}});
+  for (const json& other : others) {
+    facts["seen"].update(other);
+    const Finding found = diagnose(facts);
+    EXPECT_TRUE(found.fix.front().starts_with("look at where the label is made")) << all(found);
+    EXPECT_TRUE(says(found,
+                     "see as well whether the size is right: `head` has 10 outputs, and 11 is the highest "
+                     "of 480 labels of the whole data set"))
+        << all(found);
+    EXPECT_FALSE(says(found, "meant to be more")) << all(found);
+  }
+  facts["seen"] = {{"min", 0}, {"max", 40}, {"count", 4800}, {"source", "dataset"}, {"kinds", 41}};
+  facts["scan"]["max"] = 40;
+  EXPECT_FALSE(says(diagnose(facts), "meant to be more")) << "four times as many: " << all(diagnose(facts));
+}
+
+// `faces - offset`, all of it far below 0: nothing of it marks anything.
+TEST(AdviceText, NegativeIndicesOfArithmeticMarkNothing) {
+  json facts = facts_of("index.indices", -42, 8);
+  facts["scan"].update({{"lo", -8}, {"bad", 36}, {"total", 36}, {"min", -42}, {"max", -35}});
+  facts["values"] = json::array({json::array({-42, 4}), json::array({-35, 5})});
+  const Finding found = diagnose(facts);
+  EXPECT_TRUE(found.fix.front().starts_with("look at where the index is computed")) << all(found);
+  EXPECT_TRUE(says(found, "comes of an offset or other arithmetic")) << all(found);
+  EXPECT_FALSE(says(found, "marks something")) << all(found);
+}
+
+// What a data set's own statement made is named, of numbers as of labels.
+TEST(AdviceText, TheStatementOfTheDataSetIsNamed) {
+  const json made = {
+      {"name", "self.images"}, {"text", "pixels / 15.0"}, {"file", "/a/digits.py"}, {"line", 13}};
+  json facts = facts_of("binary_cross_entropy.target", 0, 1, {{"assigned", made}});
+  facts["scan"].update({{"value", 1.07}, {"min", 0.0}, {"max", 1.07}, {"is_float", true}, {"bad", 5}});
+  facts["sample"] = {{"by", "hand"}, {"batch", 0}};
+  EXPECT_TRUE(says(diagnose(facts), "look at `self.images = pixels / 15.0` (digits.py:13)"))
+      << all(diagnose(facts));
+  json label = facts_of("nll_loss_forward.target", 9, 4, {{"assigned", made}});
+  label["scan"].update({{"bad", 12}, {"total", 12}});
+  EXPECT_TRUE(
+      says(diagnose(label), "are outside [0, 4): look at `self.images = pixels / 15.0` (digits.py:13)"))
+      << all(diagnose(label));
 }
 
 }  // namespace

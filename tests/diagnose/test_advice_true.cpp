@@ -49,7 +49,7 @@ TEST(AdviceTrue, AsManyDifferentIdsAsRowsWantNumbersOfTheirOwn) {
   const Finding f = diagnose(ids_of_whole(5));
   EXPECT_TRUE(says(f, "the whole data set has just 5 different ones, from 3 to 11")) << all(f);
   EXPECT_FALSE(says(f, "12")) << "no larger table: " << all(f);
-  EXPECT_TRUE(says(diagnose(ids_of_whole(9)), "12")) << all(diagnose(ids_of_whole(9)));
+  EXPECT_TRUE(says(diagnose(ids_of_whole(9)), "size is right")) << all(diagnose(ids_of_whole(9)));
 }
 
 TEST(AdviceTrue, TheSettingOfAModelThatTheProgramMakes) {
@@ -66,12 +66,9 @@ TEST(AdviceTrue, TheSettingOfAModelThatTheProgramMakes) {
   EXPECT_EQ(f.fix.front(),
             "config.sound_vocab_size=54 made this table, by `sound_vocab_size=len(shapes)` (main.py:17); "
             "config.shape_vocab_size=62 would have room for these ids: see that the two are not mixed up");
-  EXPECT_TRUE(says(f,
-                   "if there are meant to be more than 54 ids, and these are not of an older or another "
-                   "numbering: config.sound_vocab_size has to be as many"))
-      << all(f);
+  EXPECT_FALSE(says(f, "meant to be more")) << all(f);
   ids["setting"].erase("other");
-  EXPECT_TRUE(says(diagnose(ids), "another numbering: config.sound_vocab_size=54 made this table, by "))
+  EXPECT_TRUE(says(diagnose(ids), "whether that is enough: config.sound_vocab_size=54 made this table, by "))
       << all(diagnose(ids));
 }
 
@@ -135,7 +132,7 @@ TEST(AdviceTrue, ASizeThatIsAPowerOfItsSetting) {
 TEST(AdviceTrue, WhatWasReadToSayItIsNotWhatTheProgramSaw) {
   json ids = facts_of("embedding.indices", 8, 8, {{"layer", layer("keys", "num_embeddings", 8)}});
   ids["seen"] = {{"min", 0}, {"max", 8}, {"count", 40}, {"source", "dataset"}, {"several", true}};
-  EXPECT_TRUE(says(diagnose(ids), "8 is the highest of the 40 ids of this data set")) << all(diagnose(ids));
+  EXPECT_TRUE(says(diagnose(ids), "8 is the highest of 40 ids of this data set")) << all(diagnose(ids));
 }
 
 TEST(AdviceTrue, WhatIsMadeOneHotNeedBeNoLabel) {
@@ -213,7 +210,7 @@ TEST(AdviceTrue, LabelsOfARowThatIsFilledUpAreNotCounted) {
 TEST(AdviceTrue, TheOnePlaceThatWritesANumberBeyondTheRange) {
   json facts = facts_of("nll_loss_forward.target", 99, 5,
                         {{"layer", layer("kind", "out_features", 5)}, {"scan", {{"total", 40}}}});
-  EXPECT_TRUE(says(diagnose(facts), "more outputs")) << all(diagnose(facts));
+  EXPECT_TRUE(says(diagnose(facts), "size is right")) << all(diagnose(facts));
   facts["written"] = {{"text", "OTHER = 99"}, {"file", "/a/d.py"}, {"line", 14}, {"of", "name"}};
   const Finding found = diagnose(facts);
   EXPECT_TRUE(found.summary.ends_with("; `OTHER = 99` (d.py:14) writes it")) << found.summary;
@@ -234,11 +231,11 @@ TEST(AdviceTrue, CodesWithGapsGetNoTable) {
   facts["values"] = json::array({json::array({1879048182, 7}), json::array({1879048191, 7})});
   const Finding found = diagnose(facts);
   EXPECT_TRUE(says(found, "number those that occur")) << all(found);
-  EXPECT_FALSE(says(found, "more rows")) << all(found);
+  EXPECT_FALSE(says(found, "size is right")) << all(found);
   facts["scan"]["max"] = 60;
   facts["scan"]["value"] = 60;
   facts["values"] = json::array({json::array({60, 7}), json::array({44, 7})});
-  EXPECT_TRUE(says(diagnose(facts), "more rows")) << all(diagnose(facts));
+  EXPECT_TRUE(says(diagnose(facts), "size is right")) << all(diagnose(facts));
 }
 
 // 2 is taken off: -1 was a 1, and no mark.
@@ -381,7 +378,7 @@ TEST(AdviceTrue, ASizeThatIsAProductIsNotEnlarged) {
                         {{"scan", {{"bad", 2}, {"total", 32}, {"min", 1303}, {"max", 7165}}}});
   facts["op"] = "cross_entropy";
   facts["layer"] = {{"name", "out"}, {"type", "Linear"}, {"attribute", "out_features"}, {"value", 7128}};
-  facts["seen"] = {{"min", 0}, {"max", 7201}, {"count", 420}, {"source", "dataset"}};
+  facts["seen"] = {{"min", 0}, {"max", 7201}, {"count", 99420}, {"source", "dataset"}, {"kinds", 7150}};
   EXPECT_TRUE(says(diagnose(facts), "out_features=7202")) << all(diagnose(facts));
   facts["made"] = json::array(
       {{{"text", "N_LABELS=(N_SQUARES + N_HAND) * N_SQUARES"}, {"file", "/a/d.py"}, {"line", 13}}});
@@ -455,7 +452,7 @@ TEST(AdviceTrue, MinusOneOfAMapIsLookedAtFirst) {
   facts["op"] = "cross_entropy";
   facts["tensor"]["shape"] = {4, 32, 32};
   EXPECT_TRUE(diagnose(facts).fix.front().starts_with(
-      "look at where the labels are made, before -1 is taken for a mark"))
+      "look at where the label is made, before -1 is taken for a mark"))
       << all(diagnose(facts));
   facts["sample"] = {{"dataset_index", 1}, {"by", "padding"}};
   EXPECT_FALSE(says(diagnose(facts), "before -1 is taken for a mark")) << all(diagnose(facts));

@@ -49,7 +49,7 @@ TEST(DiagnoseNan, ALabelIsNotMadeUp) {
       diagnose(ViolationFacts("nll_loss_forward.target", "-9223372036854775808", 10).below());
   EXPECT_EQ(finding.cause, Cause::kNanToIndex);
   EXPECT_EQ(finding.fix[0],
-            "find the cast (.long(), .int(), .to(torch.int64)) that makes `target`: NaN or Inf goes into it, "
+            "find the cast (.long(), .int(), .to(torch.int64), .astype(int)) that makes `target`: NaN or Inf goes into it, "
             "of 0/0 or log(0); or a missing label: give it its label, or drop its row, before");
   EXPECT_EQ(finding.fix[1],
             "or, so that it does not count: labels = torch.nan_to_num(labels, nan=-100) before the cast");
@@ -113,9 +113,8 @@ TEST(DiagnoseId, GarbageElsewhereIsNoSize) {
   const Finding finding = diagnose(facts);
   ASSERT_FALSE(finding.fix.empty());
   EXPECT_EQ(finding.fix.back(),
-            "if there are meant to be more than 5000 ids, and these are not of an older or another "
-            "vocabulary: give `words` more rows than 5000: as many as the "
-            "vocabulary is long (5001 at least: 5000 is the highest of 32 ids seen)");
+            "see as well whether the size is right: `words` has 5000 rows, and 5000 is the highest of 32 ids "
+            "seen");
   ASSERT_TRUE(finding.layer.has_value());
   EXPECT_FALSE(finding.layer->needed) << "one batch is no count";
 }

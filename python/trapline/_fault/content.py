@@ -12,6 +12,7 @@ from trapline._fault.data import (
     counts,
     dimensions,
     ends,
+    entries,
     fits,
     hand,
     masked,
@@ -285,6 +286,8 @@ def look_into(
     if not position and "computed" not in facts:
         name = str((facts.get("variable") or {}).get("name", ""))
         add("assigned", lambda: given.given_facts(name, tensor))
+        if "assigned" not in facts:
+            add("assigned", lambda: entries.entry_facts(name, violation.get("given", tensor)))
     if _indexes(operator):
         of = (violation.get("args") or {}).get("self")
         add("cut_since", lambda: stale.cut_since(of, facts.get("computed") or facts.get("assigned") or {}))

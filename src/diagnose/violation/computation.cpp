@@ -80,9 +80,6 @@ bool ViolationWriter::write_product() {
       "that each part "
       "stays below its own size, and that what one is multiplied with is the size of the others",
       size->text, file_and_line(size->file, size->line)));
-  if (only(hi()))
-    fix(fmt::format("where it is a plain count, of what may be 0 to {}, there are {} of them: one more", hi(),
-                    next(hi())));
   return true;
 }
 

@@ -138,18 +138,13 @@ void fix_multinomial(ViolationWriter& w) {
                                 look));
         break;
       }
-      const std::string look =
-          fmt::format("if they are weights, {}: none may be negative", w.look_at_value("the input"));
-      if (are_weights(w)) {  // nothing in the program speaks of scores
-        w.fix(fmt::format("{}: {} of {} are below 0, and none may be", w.look_at_value("the input"),
-                          w.facts.scan.bad, w.facts.scan.total));
-        break;
-      }
-      if (weights) w.fix(look);
-      w.fix(
-          "if these are logits: torch.multinomial(torch.softmax(logits, dim=-1), ...), or "
-          "Categorical(logits=logits).sample()");
-      if (!weights) w.fix(look);
+      w.fix(fmt::format("{}: {} of {} {} below 0, and none may be", w.look_at_value("the input"),
+                        w.facts.scan.bad, w.facts.scan.total, w.facts.scan.bad == 1 ? "is" : "are"));
+      if (!weights && !are_weights(w))  // something in the program speaks of scores
+        w.fix(
+            "if these are raw scores as a layer puts them out (logits): "
+            "torch.multinomial(torch.softmax(logits, "
+            "dim=-1), ...), or Categorical(logits=logits).sample()");
       break;
     }
   }

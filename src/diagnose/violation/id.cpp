@@ -112,7 +112,7 @@ void fix_vocabulary(ViolationWriter& w, const Need& need, bool special) {
     w.fix_sample();
     w.fix(fmt::format("{}: {}", look_at_computation(w), w.outside()));
     const std::string more = knob.empty() ? w.resize(need) : knob;
-    if (!more.empty() && !w.no_size()) w.fix(w.if_meant() + more);
+    if (!more.empty() && !w.no_size()) w.fix_if_meant(Situation::kIds, need, more);
     return;
   }
   // No tokenizer is in reach, else its length would be known.

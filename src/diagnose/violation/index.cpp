@@ -114,7 +114,8 @@ void write_ignore_label(ViolationWriter& w) {
     return;
   }
   if (w.integer() == -1 && w.facts.table != "labels")
-    w.fix(fmt::format("-1 is also what a search gives that found nothing: look at where {} is made", name));
+    w.fix(
+        fmt::format("-1 is also what a search gives that found nothing: {}", w.look_at_making("the index")));
   if (byte)
     w.fix(fmt::format(
         "see where {} is made: if 255 is -1 as a byte (uint8, `& 255`), give it its sign back, and "
@@ -172,7 +173,16 @@ void fix_below(ViolationWriter& w) {
                     w.in_code("index")));
     return;
   }
+  const bool mark = w.only(w.integer()) && !w.all_bad() && !w.computes();
+  if (wraps && !mark) {
+    fix_look(w);
+    w.fix(
+        "negative indices count from the end, and no further than to the first: what goes beyond that comes "
+        "of an offset or other arithmetic, and then those that are not so low are wrong as well");
+    return;
+  }
   if (wraps) {
+    w.fix(w.look_at_value("the index") + ": " + w.outside());
     w.fix(fmt::format(
         "negative indices count from the end, down to {}: where such a number marks something (no "
         "match, background), those above it take another element without a word: {} only where it "
@@ -191,9 +201,8 @@ void fix_below(ViolationWriter& w) {
   constexpr std::int64_t kTelling = 4;
   if (w.only(w.integer()) && w.facts.scan.bad == w.facts.scan.total && w.facts.scan.total >= kTelling) {
     if (explain_broken_weights(w)) return;
-    w.fix(fmt::format(
-        "look at where {} is computed: all {} are {}: a search that found nothing, or numbers that are NaN",
-        w.own("the index"), w.facts.scan.total, w.value()));
+    w.fix(fmt::format("{}: all {} are {}: a search that found nothing, or numbers that are NaN",
+                      w.look_at_value("the index"), w.facts.scan.total, w.value()));
     return;
   }
   if (w.facts.computed || w.facts.drawn) {  // what arithmetic or chance made marks nothing
@@ -223,8 +232,8 @@ void fix_below(ViolationWriter& w) {
       w.fix(
           fmt::format("-1 may be what a search gives that found nothing (str.find(), .get(key, -1)), or a "
                       "length of 0 less 1: "
-                      "look at where {} is made",
-                      w.own("the index")));
+                      "{}",
+                      w.look_at_making("the index")));
     w.fix(
         fmt::format("if {} marks {}, {} has no place for it: leave those elements out, or give them "
                     "a valid index and leave their results out",
@@ -323,7 +332,7 @@ void fix_above(ViolationWriter& w) {
         "the index holds 0 and 1, as the labels of two classes do, and there is one column: a model with one "
         "output has none for each of two classes: leave out what chooses one (target=None, where the "
         "function takes that), or choose 0 for all");
-    w.fix(fmt::format("if they are no labels, look at where {} is computed", w.own("the index")));
+    w.fix("if they are no labels, " + w.look_at_value("the index"));
     return;
   }
   if (!is_shifted_run(w) && w.write_numbered_here()) return;
@@ -331,11 +340,9 @@ void fix_above(ViolationWriter& w) {
   fix_look(w);
   if (w.facts.cut_since) return fix_stale(w);
   if (w.facts.exchanged_index) {
-    auto& fixes = w.finding().fix;
-    fixes.insert(
-        fixes.begin(),
-        "this index and another one of the call would fit each other's dimensions: see whether the two "
-        "are exchanged, here or where they are made");
+    w.fix(
+        "this index and another one of the call would fit each other's dimensions: see whether the two are "
+        "exchanged, here or where they are made, or what is indexed is another one's");
     return;
   }
   if (w.facts.other_dimension) return fix_dimension(w);
@@ -424,7 +431,8 @@ void write_labels(ViolationWriter& w) {
                     "for {} kinds at most",
                     w.hi()));
   }
-  if (!w.fix_size(Situation::kIndex, "") && library.empty() && w.layer().empty() && (more || w.likely())) {
+  const bool size = more || (w.likely() && w.speaks_for_size());
+  if (!w.fix_size(Situation::kIndex, "") && library.empty() && w.layer().empty() && size) {
     w.fix(fmt::format("{}give what {} {}{}", more ? "" : w.if_meant(),
                       writes(w) ? "they index (the scores, or what makes them one-hot)"
                                 : "they index (weights of classes, a table)",

@@ -95,7 +95,9 @@ std::string more_outputs(const ViolationWriter& w) {
 
 // That the model has fewer outputs than there are classes is known where these were counted: a label beyond
 // them in one batch may as well be wrong itself.
-bool counted_more(const ViolationWriter& w) { return w.hi() == 1 || w.need().exact; }
+bool counted_more(const ViolationWriter& w) {
+  return w.hi() == 1 || !w.need().of.empty() || (w.need().exact && w.speaks_for_size());
+}
 
 // One element of many, beyond all others; or a few places of a map, all alike, which two regions that lie
 // over each other give as well as a class does.
@@ -121,6 +123,7 @@ void fix_categories(ViolationWriter& w) {
 
 // Numbers that are no labels may be an observation, or computed: no record has them.
 std::string correct_record(const ViolationWriter& w) {
+  if (w.facts.assigned) return w.look_at_making("the label") + ", or correct its record";
   if (w.noun() == "value" && w.facts.sample)
     return "correct it where it is made: in its record, or by the code that numbers such values";
   return w.noun() == "label"
@@ -160,7 +163,7 @@ void write_too_few_outputs(ViolationWriter& w) {
   // The program computes them, or its model does: a batch says nothing of how many there may be.
   if (!known && w.op() == "one_hot" && w.noun() == "value" && !w.facts.sample && w.facts.source.empty() &&
       w.facts.library.caller.empty() && !w.maybe_from_one()) {
-    w.fix(fmt::format("look at where {} is made: {}", w.own("the value"), w.outside()));
+    w.fix(fmt::format("{}: {}", w.look_at_making("the value"), w.outside()));
     w.fix(fmt::format(
         "if {} is a limit of the program's own (a capacity, a window), mask or leave out what lies "
         "beyond before the call; if it is not, num_classes has to be as large as all values need, "
@@ -172,16 +175,6 @@ void write_too_few_outputs(ViolationWriter& w) {
   if (w.fix_size(Situation::kClasses, more_outputs(w))) {
     const bool other = w.maybe_from_one();
     if (other) w.fix(w.from_one(w.in_code("labels")));
-    // No layer has so many outputs: the classes may be the places of a sequence, or the choices of a
-    // question.
-    constexpr std::int64_t kMax = 1024;
-    const bool own = w.layer().empty() && w.facts.library.caller.empty();
-    const bool dense =
-        w.facts.tensor.shape.size() > 1 || (w.facts.variable && w.facts.variable->index.size() > 1);
-    if (own && !dense && w.op() == "cross_entropy" && w.facts.source.empty() && w.hi() <= kMax) {
-      w.fix(fmt::format(
-          "if they are positions, they lie behind the sequence of {}: compute them after it is cut", w.hi()));
-    }
     const bool no_data = !w.facts.sample && w.facts.source.empty();
     const bool made = w.computes() || (w.facts.sample && w.facts.sample->by == "hand");  // no record's
     const std::string mend = made      ? w.look_at_computation("the labels")
@@ -191,7 +184,7 @@ void write_too_few_outputs(ViolationWriter& w) {
     const std::string unless =
         mend.starts_with("look") ? "" : fmt::format("if {} is not {}, ", w.value(), one_of_them(w));
     auto& fixes = w.finding().fix;
-    if (known || w.all_seen())
+    if (known)
       w.fix(fmt::format("if {}, {}: {}", other ? "neither" : "not", mend, w.outside()));
     else
       fixes.insert(fixes.begin() + begin, fmt::format("{}{}: {}", unless, mend, w.outside()));
@@ -278,7 +271,7 @@ void write_broken_label(ViolationWriter& w) {
   } else if (w.write_counted_size()) {
     // More outputs would stand for nothing that is counted.
   } else if (!larger.empty() && !w.is_alone() && !is_stray(w) && !(w.is_rare() && !w.only(w.hi()))) {
-    w.fix(w.if_meant() + larger);
+    w.fix_if_meant(Situation::kClasses, w.need(), larger);
   }
   fix_range_check(w);
 }

@@ -32,10 +32,10 @@ constexpr Wrapped kWrapped[] = {{255, "uint8"}, {65535, "uint16"}, {4294967295, 
 std::string look_up(const ViolationWriter& w) {
   if (w.facts.tensor.shape.size() > 1)
     return fmt::format(
-        "look at where {} {} made, before -1 is taken for a mark: a table of codes that lacks some gives it, "
-        "too "
-        "(also for codes that interpolation has made up), and those are wrong",
-        w.users(), w.facts.variable ? "is" : "are");
+        "{}, before -1 is taken for a mark: a table of codes that lacks some gives it, too (also for codes "
+        "that "
+        "interpolation has made up), and those are wrong",
+        w.look_at_making("the label"));
   return fmt::format(
       "if a look-up that found nothing gave it (str.find, dict.get(key, -1), a pandas category), look at "
       "where {} {} made: correct the name that it did not find, add it to the classes, or leave that record "
@@ -106,8 +106,7 @@ void write_wrapped_ignore(ViolationWriter& w) {
       "if it is that: make the labels int64 before -100 is put among them, so that the loss leaves it out; "
       "the "
       "number in its place is no mark");
-  w.fix(fmt::format("if not, look at where {} {} made: {}", w.users(), w.facts.variable ? "is" : "are",
-                    w.outside()));
+  w.fix(fmt::format("if not, {}: {}", w.look_at_making("the label"), w.outside()));
   w.fix_sample();
 }
 

@@ -22,7 +22,7 @@ void write_places(ViolationWriter& w) {
       "them in what it holds (tokens, not characters), after it is cut, and leave out what points behind "
       "the cut",
       longer, w.hi(), w.facts.as_long ? "its numbers" : w.users()));
-  w.fix(fmt::format("if they are no places, look at where {} is made: {}", w.users(), w.outside()));
+  w.fix(fmt::format("if they are no places, {}: {}", w.look_at_making("the label"), w.outside()));
   w.fix_sample();
 }
 
@@ -49,10 +49,11 @@ bool all_beyond(const ViolationWriter& w) {
 }
 
 void fix_all_beyond(ViolationWriter& w) {
-  w.fix(fmt::format(
-      "all {} are outside {}: look at where {} are numbered: they may be numbers of another, longer list{}",
-      w.facts.scan.total, w.range(), w.users(),
-      w.noun() == "label" ? " of classes" : ", or counted from another number"));
+  w.fix(fmt::format("all {} are outside {}: {}: they may be numbers of another, longer list{}",
+                    w.facts.scan.total, w.range(),
+                    w.facts.assigned ? w.look_at_making("the label")
+                                     : fmt::format("look at where {} are numbered", w.users()),
+                    w.noun() == "label" ? " of classes" : ", or counted from another number"));
 }
 
 void fix_resized(ViolationWriter& w) {

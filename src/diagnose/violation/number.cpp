@@ -87,22 +87,24 @@ void fix_record(ViolationWriter& w) {
   }
   // Of the batch in hand no tensor holds the value: the program made it.
   if (w.facts.sample && (w.facts.sample->by == "hand" || w.facts.sample->by == "place")) {
-    w.fix(fmt::format("look at where {} {} computed: {} of {} {} outside [0, 1]", w.own("the targets"),
-                      w.facts.variable ? "is" : "are", scan.bad, scan.total, scan.bad == 1 ? "is" : "are"));
+    w.fix(fmt::format("{}: {} of {} {} outside [0, 1]", w.look_at_value("the target"), scan.bad, scan.total,
+                      scan.bad == 1 ? "is" : "are"));
     return;
   }
   const char* records = scan.bad == 1 ? "that record" : "those records";
   const char* are = scan.bad == 1 ? "is" : "are";
   if (all_whole(w)) {
-    return w.fix(fmt::format(
-        "correct {} if wrong; if not, look at where {} is made: {} of {} {} outside [0, 1]; a sum "
-        "of one-hot rows is 2 where a class stands twice",
-        records, w.own("the target"), scan.bad, scan.total, are));
+    return w.fix(
+        fmt::format("correct {} if wrong; if not, {}: {} of {} {} outside [0, 1]; a sum of one-hot rows is 2 "
+                    "where a class "
+                    "stands twice",
+                    records, w.look_at_making("the target"), scan.bad, scan.total, are));
   }
-  w.fix(fmt::format(
-      "correct {} if wrong; if not, look at what made the targets (a model without a limit, a scaler fitted "
-      "on other data): {} of {} {} outside [0, 1]",
-      records, scan.bad, scan.total, are));
+  const std::string made = w.facts.assigned ? w.look_at_value("the target")
+                                            : "look at what made the targets (a model without a limit, a "
+                                              "scaler fitted on other data)";
+  w.fix(fmt::format("correct {} if wrong; if not, {}: {} of {} {} outside [0, 1]", records, made, scan.bad,
+                    scan.total, are));
 }
 
 std::string none_here(const ViolationWriter& w) {
@@ -236,7 +238,7 @@ void write_target(ViolationWriter& w) {
         "if it is missing in the data, leave such targets out: keep = torch.isfinite(target); loss on "
         "input[keep], "
         "target[keep]");
-    w.fix("if not, look at where the targets are computed: 0/0, log(0)");
+    w.fix(fmt::format("if not, {}: 0/0, log(0)", w.look_at_value("the target")));
     w.fix_sample();
   } else if (!std::isfinite(min) || !std::isfinite(max)) {
     w.fix("find what makes it infinite: log(0), a division by 0, or a missing value in the data");

@@ -20,8 +20,10 @@ std::string users_column(const ViolationWriter& w) {
 // No checkpoint's: right ids are not to be kept below a size that the program itself has given.
 void fix_fresh(ViolationWriter& w, const Need& need) {
   const SettingFact& setting = *w.facts.setting;
-  const std::string look = fmt::format("look at where {} {} computed: {}", users_column(w),
-                                       w.facts.variable ? "is" : "are", w.outside());
+  const std::string where = w.facts.assigned ? w.look_at_value("the ids")
+                                             : fmt::format("look at where {} {} computed", users_column(w),
+                                                           w.facts.variable ? "is" : "are");
+  const std::string look = fmt::format("{}: {}", where, w.outside());
   const bool mixed = !setting.other.empty() && !w.no_size();
   const bool first = mixed || w.many_beyond();
   if (!first) w.fix(look);
@@ -33,8 +35,10 @@ void fix_fresh(ViolationWriter& w, const Need& need) {
   if (mixed)
     w.fix(fmt::format("{}; config.{}={} would have room for these ids: see that the two are not mixed up",
                       made, setting.other, setting.other_value));
-  w.fix(fmt::format("{}{} has to be {}{}", w.if_meant(), mixed ? "config." + setting.name : made + ": it",
-                    w.how_many(need), w.basis(need)));
+  else if (w.speaks_for_size() || !need.of.empty())
+    w.fix(fmt::format("{}{}: it has to be {}{}", w.if_meant(), made, w.how_many(need), w.basis(need)));
+  else
+    w.fix(fmt::format("see as well whether that is enough: {}{}", made, w.basis(need)));
   if (first) w.fix(look);
 }
 

@@ -12,12 +12,6 @@
 namespace trapline::diagnose {
 namespace {
 
-// What a layer has as many of as its attribute says.
-std::string_view unit(const Layer& layer) {
-  if (layer.attribute.starts_with("out_")) return "outputs";
-  return layer.attribute == "num_embeddings" ? "rows" : "entries";
-}
-
 // How many elements would be beyond the size, were all values equally frequent.
 double evenly_spread(const ViolationWriter& w) {
   const std::int64_t over = w.needed() - w.hi();
@@ -26,6 +20,11 @@ double evenly_spread(const ViolationWriter& w) {
 }
 
 }  // namespace
+
+std::string_view ViolationWriter::unit(const Layer& layer) {
+  if (layer.attribute.starts_with("out_")) return "outputs";
+  return layer.attribute == "num_embeddings" ? "rows" : "entries";
+}
 
 std::optional<std::int64_t> ViolationWriter::seen_min() const {
   std::optional<std::int64_t> min;
@@ -460,7 +459,8 @@ bool ViolationWriter::fix_size(Situation situation, const std::string& otherwise
   const bool instruction = !knob(situation, wanted).empty() && !knob_counts(situation);
   const bool open = wanted.of.empty() && !instruction;
   if (known.empty() && otherwise.empty()) return false;
-  fix((open ? if_meant() : std::string()) + (known.empty() ? otherwise : known));
+  const std::string& text = known.empty() ? otherwise : known;
+  open ? fix_if_meant(situation, wanted, text) : fix(text);
   return open;
 }
 

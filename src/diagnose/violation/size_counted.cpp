@@ -37,6 +37,43 @@ bool ViolationWriter::write_counted_size() {
   return true;
 }
 
+bool ViolationWriter::speaks_for_size() const {
+  if (!facts.source.empty()) return need().exact;
+  if (hi() == 1 && is_class()) return true;  // one output for two classes
+  constexpr std::int64_t kTimes = 2;
+  const auto& seen = facts.seen;
+  return all_seen() && seen->kinds && seen_min() == 0 && 10 * *seen->kinds >= 9 * needed() &&
+         needed() <= kTimes * hi();
+}
+
+void ViolationWriter::ask_size(const Need& need) {
+  const std::string who = !layer().empty()    ? fmt::format("{} has {} {}", layer(), hi(), unit(*facts.layer))
+                          : op() == "one_hot" ? fmt::format("num_classes is {}", hi())
+                          : is_class()        ? fmt::format("there are {} classes", hi())
+                                              : fmt::format("there are {} rows", hi());
+  const bool known = !facts.made.empty() && !facts.made.back().text.ends_with("(...)");
+  const std::string by = known ? fmt::format(", by `{}` ({})", facts.made.back().text,
+                                             file_and_line(facts.made.back().file, facts.made.back().line))
+                         : !facts.library.setting.empty()
+                             ? fmt::format(", by {} of {}", facts.library.setting, facts.library.maker)
+                             : std::string();
+  if (finding().layer) finding().layer->needed.reset();
+  // What fills a row of labels up was counted with them.
+  const bool filled = op().starts_with("multilabel_margin_loss");
+  const std::string of =
+      filled ? "the " + nouns()
+             : fmt::format("{}{} {}", of_the_last(), seen_count(), seen_count() == 1 ? noun() : nouns());
+  const std::string where =
+      facts.seen && facts.seen->dataset ? fmt::format("of {} data set", which_set()) : "seen";
+  fix(fmt::format("see as well whether the size is right: {}{}, and {} is the highest of {} {}", who, by,
+                  need.count - 1, of, where));
+}
+
+void ViolationWriter::fix_if_meant(Situation situation, const Need& need, const std::string& text) {
+  if (!knob(situation, need).empty() || speaks_for_size()) return fix(if_meant() + text);
+  ask_size(need);
+}
+
 bool ViolationWriter::is_sparse() const {
   const auto& seen = facts.seen;
   if (!is_class() || !above() || !seen || !facts.source.empty()) return false;

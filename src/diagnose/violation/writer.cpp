@@ -317,10 +317,10 @@ void ViolationWriter::write_nan_cast() {
           "NumPy warned of an invalid value in the cast in {}{}: if a missing {} goes into it, {}",
           place(*facts.numpy_cast), code.empty() ? "" : fmt::format(", `{}`", code), thing, what_to_do));
     } else {
-      fix(
-          fmt::format("find the cast (.long(), .int(), .to(torch.int64)) that makes `{}`: NaN or Inf goes "
-                      "into it, of 0/0 or log(0); or a missing {}: {}",
-                      argument(), thing, what_to_do));
+      fix(fmt::format(
+          "find the cast (.long(), .int(), .to(torch.int64), .astype(int)) that makes `{}`: NaN or "
+          "Inf goes into it, of 0/0 or log(0); or a missing {}: {}",
+          argument(), thing, what_to_do));
     }
   }
   if (label && facts.contract->also_arg == "ignore_index") {
@@ -330,8 +330,10 @@ void ViolationWriter::write_nan_cast() {
   }
   const std::string back =
       facts.nan && facts.nan->input ? fmt::format(", backwards from `{}`", facts.nan->input->name) : "";
-  fix(fmt::format("find where the NaN begins{}: assert torch.isfinite(x).all() before the cast{}", back,
-                  facts.pandas ? "; in pandas: df.isna().any()" : ""));
+  fix(fmt::format(
+      "find where the NaN or Inf begins{}: assert torch.isfinite(x).all() (np.isfinite of an array) before "
+      "the cast{}",
+      back, facts.pandas ? "; in pandas: df.isna().any()" : ""));
   fix_sample();
 }
 

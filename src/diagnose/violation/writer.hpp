@@ -182,6 +182,15 @@ class ViolationWriter {
   std::string of_codes() const;
   // "if there are meant to be more than 195 classes: "
   std::string if_meant() const;
+  // What a layer has as many of as its attribute says.
+  static std::string_view unit(const Layer& layer);
+  // All numbers were counted, and they run from 0 on with hardly a gap, not far beyond the size: then it is
+  // the size that is wrong, and else as well a number.
+  bool speaks_for_size() const;
+  // Asks whether the size is right, where it is made: nothing says that more is meant.
+  void ask_size(const Need& need);
+  // Advises to enlarge, as `text` says, where something speaks for that; else asks.
+  void fix_if_meant(Situation situation, const Need& need, const std::string& text);
 
   // The program counts what the layer is made for (`len(vocab)`): more would not be among that. False where
   // it does not.

@@ -32,7 +32,7 @@ _MAX_CALL = 32
 _MAX_STEPS = 6
 
 
-class _At(NamedTuple):
+class At(NamedTuple):
     """An expression, and where it stands: its file, the function around it, the class around that."""
 
     node: ast.expr
@@ -85,7 +85,7 @@ def made_at(layer: Optional[dict[str, Any]], around: list[Any]) -> list[Step]:
     return found
 
 
-def _step(at: _At, whole: bool = False) -> Step:
+def _step(at: At, whole: bool = False) -> Step:
     text = ast.unparse(at.node)
     if whole and len(text) > _MAX_CALL and isinstance(at.node, ast.Call):
         text = f"{ast.unparse(at.node.func)}(...)"
@@ -98,7 +98,7 @@ def _step(at: _At, whole: bool = False) -> Step:
     return {**step, "whole": True} if whole else step
 
 
-def _computed(steps: list[_At]) -> bool:
+def _computed(steps: list[At]) -> bool:
     return any(isinstance(at.node, ast.BinOp) for at in steps)
 
 
@@ -111,13 +111,13 @@ def _adds(node: ast.BinOp) -> bool:
     return number and isinstance(node.op, (ast.Add, ast.Sub)) and all(map(_adds, inside))
 
 
-def _one(found: list[_At]) -> Optional[_At]:
+def _one(found: list[At]) -> Optional[At]:
     """The one place; of several that say the same the first."""
     texts_ = {ast.dump(at.node) for at in found}
     return found[0] if len(texts_) == 1 else None
 
 
-def _agreeing(found: list[_At], layer: dict[str, Any]) -> list[_At]:
+def _agreeing(found: list[At], layer: dict[str, Any]) -> list[At]:
     """Without those that make it of another number."""
     kept = []
     for at in found:
@@ -127,7 +127,7 @@ def _agreeing(found: list[_At], layer: dict[str, Any]) -> list[_At]:
     return kept
 
 
-def _makers(name: str, around: list[Any]) -> Iterator[_At]:
+def _makers(name: str, around: list[Any]) -> Iterator[At]:
     keys = [part for part in re.split(r"[.\[\]]+", name) if part]
     inside: list[str] = []  # positions in containers of PyTorch's, the outermost first
     inner: Any = None
@@ -151,7 +151,7 @@ def _key_of(holder: Any, part: Any) -> Optional[str]:
     return next((key for key, value in holder._modules.items() if value is part), None)
 
 
-def _attributes(kind: type, attribute: str) -> Iterator[_At]:
+def _attributes(kind: type, attribute: str) -> Iterator[At]:
     """What the class assigns to `self.attribute`, and what other code of the user's assigns to `x.attribute`
     where none of the class does."""
     found = False
@@ -161,7 +161,7 @@ def _attributes(kind: type, attribute: str) -> Iterator[_At]:
                 for target, value in _assignments(function):
                     if _is_own(target) and target.attr == attribute:
                         found = True
-                        yield _At(value, file, function, at_class)
+                        yield At(value, file, function, at_class)
     for file, tree in texts.user_trees() if not found else ():
         for at in _everywhere(tree, file):
             target = at[0]
@@ -169,18 +169,18 @@ def _attributes(kind: type, attribute: str) -> Iterator[_At]:
                 yield at[1]
 
 
-def _variables(name: str) -> Iterator[_At]:
+def _variables(name: str) -> Iterator[At]:
     for file, tree in texts.user_trees():
         for target, at in _everywhere(tree, file):
             if isinstance(target, ast.Name) and target.id == name:
                 yield at
 
 
-def _everywhere(tree: Any, file: str) -> Iterator[tuple[Any, _At]]:
+def _everywhere(tree: Any, file: str) -> Iterator[tuple[Any, At]]:
     """Each assignment of a file with what it assigns."""
     for function, kind in texts.functions(tree):
         for target, value in _assignments(function if function is not None else tree):
-            yield target, _At(value, file, function, kind)
+            yield target, At(value, file, function, kind)
 
 
 def _assignments(scope: Any) -> Iterator[tuple[Any, ast.expr]]:
@@ -202,7 +202,7 @@ def _is_own(target: Any) -> bool:
     return own and target.value.id == "self"
 
 
-def _parts(found: list[_At], keys: list[str]) -> Iterator[_At]:
+def _parts(found: list[At], keys: list[str]) -> Iterator[At]:
     """What stands at that position of a Sequential, a ModuleList or a ModuleDict."""
     for at in found:
         node: Optional[ast.expr] = at.node
@@ -234,7 +234,7 @@ def _spread(nodes: list[ast.expr]) -> bool:
     return any(isinstance(node, ast.Starred) for node in nodes)
 
 
-def _size_of(at: _At, layer: dict[str, Any]) -> Optional[_At]:
+def _size_of(at: At, layer: dict[str, Any]) -> Optional[At]:
     """The expression of the size in the call that makes the layer."""
     call = at.node.body if isinstance(at.node, ast.IfExp) else at.node
     if layer.get("type") == "Parameter":
@@ -266,19 +266,19 @@ def _argument(call: ast.Call, keyword: str, place: int) -> Optional[ast.expr]:
     return call.args[place] if 0 <= place < len(call.args) and not _spread(call.args[: place + 1]) else None
 
 
-def _followed(at: _At) -> Iterator[_At]:
+def _followed(at: At) -> Iterator[At]:
     """The expression, what the name in it was given, and so on to the last that is known."""
     yield at
     for _ in range(_MAX_STEPS):
         name = _name_in(at)
-        following = _given(at, name) if name is not None else None
+        following = given_at(at, name) if name is not None else None
         if following is None:
             return
         at = following
         yield at
 
 
-def _name_in(at: _At) -> Any:
+def _name_in(at: At) -> Any:
     """A name or `self.name`; of a sum or a product the only one in it. A quotient is a size of its own."""
     node = at.node
     for _ in range(_MAX_STEPS):
@@ -291,7 +291,7 @@ def _name_in(at: _At) -> Any:
     return node if isinstance(node, (ast.Name, ast.Attribute, ast.Subscript)) else None
 
 
-def _given(at: _At, node: Any) -> Optional[_At]:
+def given_at(at: At, node: Any) -> Optional[At]:
     if _is_own(node) and at.kind is not None:
         return _own_value(at, node.attr)
     if isinstance(node, ast.Attribute):
@@ -301,10 +301,10 @@ def _given(at: _At, node: Any) -> Optional[_At]:
         text = key.value if isinstance(key, ast.Constant) and type(key.value) is str else None
         return _one(list(_settings(text, at))) if text else None
     if at.function is not None:
-        if node.id in _parameters(at.function):
+        if node.id in parameters(at.function):
             if _stored(at.function, node.id):
                 return None
-            given = list(_arguments(at, node.id))
+            given = list(arguments(at, node.id))
             return _one(given) if given else _left_alone(at, node.id)
         found = _of_loop(at, node.id)
         if found is not None:
@@ -316,7 +316,7 @@ def _given(at: _At, node: Any) -> Optional[_At]:
     return _of_module(at, node.id)
 
 
-def _of_loop(at: _At, name: str) -> Optional[_At]:
+def _of_loop(at: At, name: str) -> Optional[At]:
     """What a comprehension around the expression goes over: `for n in sizes`."""
     inside = (ast.ListComp, ast.GeneratorExp, ast.DictComp)
     for node in texts.own_nodes(at.function) if at.function is not None else ():
@@ -339,43 +339,43 @@ def _stored(function: Any, name: str) -> int:
     return sum(not isinstance(part.ctx, ast.Load) for part in names)
 
 
-def _own_value(at: _At, attribute: str) -> Optional[_At]:
+def _own_value(at: At, attribute: str) -> Optional[At]:
     found = []
     for function in (part for part in at.kind.body if isinstance(part, FUNCTION)):
         for target, value in _assignments(function):
             if _is_own(target) and target.attr == attribute:
-                found.append(_At(value, at.file, function, at.kind))
+                found.append(At(value, at.file, function, at.kind))
     return found[0] if len(found) == 1 else None
 
 
-def _parameters(function: Any) -> list[str]:
+def parameters(function: Any) -> list[str]:
     arguments = function.args
     return [one.arg for one in (*arguments.posonlyargs, *arguments.args, *arguments.kwonlyargs)]
 
 
-def _arguments(at: _At, parameter: str) -> Iterator[_At]:
+def arguments(at: At, parameter: str) -> Iterator[At]:
     """What the program's calls of the function, or of the class, give for a parameter."""
     maker = at.kind.name if at.kind is not None and at.function.name == "__init__" else at.function.name
     if at.kind is not None and at.function.name != "__init__":
         return
-    names = _parameters(at.function)
+    names = parameters(at.function)
     place = names.index(parameter) - (1 if at.kind is not None else 0)
     for file, function, kind, call in texts.calls_of(maker):
         value = _argument(call, parameter, place)
         if value is None and any(given.arg is None for given in call.keywords):  # **settings
-            yield _At(call, file, function, kind)
+            yield At(call, file, function, kind)
             continue
         value = value if value is not None else _default(at.function, parameter)
         if value is not None:
             own = file if value in call.args or any(value is g.value for g in call.keywords) else at.file
-            yield _At(value, own, function, kind, parameter)
+            yield At(value, own, function, kind, parameter)
 
 
-def _left_alone(at: _At, parameter: str) -> Optional[_At]:
+def _left_alone(at: At, parameter: str) -> Optional[At]:
     """The default of an argument where the program's text has no call that could give another, as where a
     command line makes the class."""
     value = _default(at.function, parameter)
-    return _At(value, at.file, None, None, parameter, True) if isinstance(value, ast.Constant) else None
+    return At(value, at.file, None, None, parameter, True) if isinstance(value, ast.Constant) else None
 
 
 def _default(function: Any, parameter: str) -> Optional[ast.expr]:
@@ -386,7 +386,7 @@ def _default(function: Any, parameter: str) -> Optional[ast.expr]:
     return with_default.get(parameter) or keyword.get(parameter)
 
 
-def _settings(name: str, at: _At) -> Iterator[_At]:
+def _settings(name: str, at: At) -> Iterator[At]:
     """Where a member of settings gets its value: `Config(name=...)`, `{"name": ...}`, a field of a class,
     `cfg.name = ...`."""
     for file, tree in texts.user_trees():
@@ -394,26 +394,26 @@ def _settings(name: str, at: _At) -> Iterator[_At]:
             if isinstance(node, ast.Call):
                 for given in node.keywords:
                     if given.arg == name and isinstance(given.value, ast.Constant):
-                        yield _At(given.value, file, None, None, name)
+                        yield At(given.value, file, None, None, name)
                 option = texts.default_of_option(node, name)
                 if option is not None:
-                    yield _At(option, file, None, None, name, True)
+                    yield At(option, file, None, None, name, True)
             elif isinstance(node, ast.Dict):
                 for key, value in zip(node.keys, node.values):
                     if isinstance(key, ast.Constant) and key.value == name:
-                        yield _At(value, file, None, None, name)
+                        yield At(value, file, None, None, name)
             elif isinstance(node, ast.ClassDef):
                 for part in node.body:
                     target = getattr(part, "target", None) or (getattr(part, "targets", None) or [None])[0]
                     if _named(target, name) and getattr(part, "value", None) is not None:
-                        yield _At(part.value, file, None, None, name)  # type: ignore[attr-defined]
+                        yield At(part.value, file, None, None, name)  # type: ignore[attr-defined]
         for target, found in _everywhere(tree, file):
             own = _is_own(target)
             if isinstance(target, ast.Attribute) and target.attr == name and (not own or found.kind is None):
                 yield found._replace(name=name)
 
 
-def _of_module(at: _At, name: str) -> Optional[_At]:
+def _of_module(at: At, name: str) -> Optional[At]:
     """The one assignment of a name in its module, or in the one that it is imported from."""
     tree = texts.tree_of(at.file)
     for _ in range(2):
@@ -421,7 +421,7 @@ def _of_module(at: _At, name: str) -> Optional[_At]:
             return None
         values = [value for target, value in _assignments(tree) if _named(target, name)]
         if values:
-            return _At(values[0], at.file, None, None, name) if len(values) == 1 else None
+            return At(values[0], at.file, None, None, name) if len(values) == 1 else None
         source = texts.imported_from(tree, name)
         at, tree = (at._replace(file=source), texts.tree_of(source)) if source else (at, None)
     return None
@@ -452,7 +452,7 @@ def _of_frame(frame: FrameType, node: ast.expr, first: int) -> list[Step]:
     for function, kind in texts.functions(whole) if whole is not None else ():
         named = function is not None and function.name == frame.f_code.co_name
         if named and function.lineno <= line <= (function.end_lineno or 0):
-            last = list(_followed(_At(node, file, function, kind)))[-1]
+            last = list(_followed(At(node, file, function, kind)))[-1]
             return [step] if last.node is node else [step, _step(last)]
     return [step]
 
@@ -463,9 +463,9 @@ def made_by_library(library: dict[str, Any]) -> list[Step]:
     given = _one(list(_keywords(setting))) if setting else None
     if given is not None:
         return [_step(given)]
-    calls = [_At(call, file, function, kind) for file, function, kind, call in texts.calls_of(maker)]
+    calls = [At(call, file, function, kind) for file, function, kind, call in texts.calls_of(maker)]
     loaded = [
-        _At(call, file, function, kind)
+        At(call, file, function, kind)
         for file, function, kind, call in texts.calls_of("from_pretrained")
         if isinstance(call.func, ast.Attribute) and getattr(call.func.value, "id", "") == maker
     ]
@@ -491,9 +491,9 @@ def keyword(name: str) -> Optional[Step]:
     return None if given is None else _step(given)
 
 
-def _keywords(name: str) -> Iterator[_At]:
+def _keywords(name: str) -> Iterator[At]:
     for file, tree in texts.user_trees():
         for node in texts.nodes_of(tree):
             for given in node.keywords if isinstance(node, ast.Call) else ():
                 if given.arg == name:
-                    yield _At(given.value, file, None, None, name)
+                    yield At(given.value, file, None, None, name)

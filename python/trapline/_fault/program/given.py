@@ -79,6 +79,8 @@ def _of_member(variable: str) -> Optional[dict[str, Any]]:
     if len(found) != 1 or not _makes(found[0][1].value):
         return None
     file, node = found[0]
+    if isinstance(node.value, ast.Call) and called(node.value) in _EMPTY:
+        return None
     return {"name": variable, "text": computed.text_of(node.value), "file": file, "line": node.lineno}
 
 
@@ -102,7 +104,12 @@ def _given(frame: FrameType, name: str, line: int, depth: int) -> Optional[_Give
     if found is None:
         wrote = _filled(frame, name, 0, line, by_calls=False)
         last = computed.last_bound(frame, name, line)
-        return wrote if wrote is not None and last is not None and last <= wrote.line else None
+        if wrote is None or last is None or last > wrote.line:
+            return None
+        # Into what had numbers of its own it wrote a part, and which part has the bad one is not known.
+        before = computed.binding(frame, name, wrote.line)
+        empty = before is None or (isinstance(before[0], ast.Call) and called(before[0]) in _EMPTY)
+        return wrote if empty else None
     node, at = found
     kept = computed.kept_name(_viewed(node)) or _changed(node, name)
     if kept is not None:

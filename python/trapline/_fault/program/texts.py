@@ -21,7 +21,7 @@ FUNCTION = (ast.FunctionDef, ast.AsyncFunctionDef)
 
 
 # Each makes a tensor of the numbers that it is given.
-WRAPS = {"tensor", "as_tensor", "from_numpy", "asarray", "LongTensor"}
+WRAPS = {"tensor", "as_tensor", "from_numpy", "asarray", "LongTensor", "IntTensor", "FloatTensor", "Tensor"}
 
 
 class Returned(NamedTuple):

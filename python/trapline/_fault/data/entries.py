@@ -1,0 +1,138 @@
+"""The statement of the program that made the numbers of a batch: in its collate function, in `__getitem__` of
+its data set, or what a TensorDataset was made of. By the text; no sample is made.
+"""
+
+from __future__ import annotations
+
+import ast
+from types import FunctionType
+from typing import Any, Optional
+
+from trapline._fault.data import batches, data_sets, hand
+from trapline._fault.data.casts import storage_pointer
+from trapline._fault.program import entering, holders, origins, scope, texts
+from trapline._fault.program.creations import At
+from trapline._fault.program.origins import Path, Records
+
+Facts = dict[str, Any]
+
+
+def entry_facts(variable: str, tensor: Any) -> Optional[Facts]:
+    """`name`, `text`, `file` and `line`."""
+    found = entering.entered(variable, tensor)
+    if found is None:
+        return None
+    at = _of(found.source, found.path)
+    return None if at is None else origins.facts_of(at)
+
+
+def _of(source: Any, path: Path) -> Optional[At]:
+    from torch.utils.data import DataLoader
+
+    if isinstance(source, DataLoader):
+        return _of_batches(source.dataset, source.collate_fn, path)
+    if isinstance(source, entering.Handed):
+        if not _is_of(source.value):
+            return None
+    elif not isinstance(source, entering.Called):
+        return _of_records(source, path)
+    elif source.name != "DataLoader":
+        function = _function(source.name)
+        found = None if function is None else _returned(function, path)
+        return found if isinstance(found, At) else None
+    # A library has the loader, or it was made where the loop begins: it gave the last batch.
+    newest = next(iter(batches.newest_first()), None)
+    return None if newest is None else _of_batches(newest.loader.data_set(), newest.loader.collate(), path)
+
+
+def _is_of(value: Any) -> bool:
+    """The newest batch has one of these tensors."""
+    newest = next(iter(batches.newest_first()), None)
+    own = {storage_pointer(part) for part in newest.tensors()} - {0} if newest is not None else set()
+    parts = hand.items_of(value)
+    return any(scope.is_tensor(part) and storage_pointer(part) in own for part in parts)
+
+
+def _of_batches(data_set: Any, collate: Any, path: Path) -> Optional[At]:
+    if isinstance(collate, FunctionType) and collate.__module__ != "torch.utils.data._utils.collate":
+        function = _function(collate.__name__, collate.__code__.co_filename)
+        at = None if function is None else _returned(function, path, collate=function.function)
+        if not isinstance(at, Records):
+            return at
+        path = at.path
+    return _of_records(data_set, path)
+
+
+def _function(name: str, of: str = "") -> Optional[At]:
+    """The text of a function of the program's: its only one of that name, or that of a file."""
+    found = [
+        At(function, file, function, kind)
+        for file, tree in texts.user_trees()
+        if of in ("", file)
+        for function, kind in texts.functions(tree)
+        if function is not None and function.name == name
+    ]
+    return found[0] if len(found) == 1 else None
+
+
+def _returned(at: At, path: Path, collate: Any = None) -> Any:
+    """What a function returns, or gives out one by one."""
+    given = [
+        node.value
+        for node in texts.own_nodes(at.function)
+        if isinstance(node, (ast.Return, ast.Yield)) and node.value is not None
+    ]
+    if len(given) != 1:
+        return None
+    return origins.origin(at._replace(node=given[0], name=""), path, collate)
+
+
+def _of_records(data_set: Any, path: Path) -> Optional[At]:
+    base, _ = data_sets.unwrap(data_set)
+    found: Any = None
+    if type(base).__name__ == "TensorDataset" and path and type(path[0]) is int:
+        found = _of_tensors(base, path)
+    elif type(base) in (list, tuple):
+        found = _of_list(base, path)
+    else:
+        for one in type(base).__mro__:
+            for kind, file in texts.classes(one):
+                found = found or _of_class(kind, file, path)
+    return found if isinstance(found, At) else None
+
+
+def _of_class(kind: Any, file: str, path: Path) -> Any:
+    for function in kind.body:
+        if isinstance(function, ast.FunctionDef) and function.name in ("__getitem__", "__iter__"):
+            return _returned(At(function, file, function, kind), path)
+    return None
+
+
+def _of_tensors(base: Any, path: Path) -> Any:
+    """The tensor that a TensorDataset was given: by the one call that makes such a one."""
+    held = base.tensors
+    place = path[0]
+    made = [
+        At(call.args[place], file, function, kind)
+        for file, function, kind, call in texts.calls_of("TensorDataset")
+        if len(call.args) == len(held) > place and not any(isinstance(a, ast.Starred) for a in call.args)
+    ]
+    if len(made) > 1:
+        named = {
+            name
+            for frame in holders.user_frames()
+            for name, value in scope.variables(frame)
+            if value is held[place]
+        }
+        made = [at for at in made if isinstance(at.node, ast.Name) and at.node.id in named]
+    return origins.origin(made[0], path[1:]) if len(made) == 1 else None
+
+
+def _of_list(records: Any, path: Path) -> Any:
+    """A list of the program's own, by the variable that holds it."""
+    for frame in holders.user_frames():
+        for name, value in scope.variables(frame):
+            if value is records and frame.f_code.co_name == "<module>":
+                node = ast.Name(name, ast.Load(), lineno=scope.line_of(frame), col_offset=0)
+                return origins.origin(At(node, frame.f_code.co_filename, None, None), path)
+    return None

@@ -1,0 +1,159 @@
+"""The statement that made what a batch holds, followed from the failing line into the data set."""
+
+import pytest
+
+torch = pytest.importorskip("torch")
+from torch.utils.data import DataLoader, Dataset, Subset, TensorDataset  # noqa: E402
+from trapline._fault.data import entries  # noqa: E402
+
+pytestmark = pytest.mark.usefixtures("installed")
+LEVELS = torch.arange(32).reshape(8, 4)
+RAW = {"grade": [5, 3, 4, 1, 2, 5, 5, 1]}
+TABLE = {"size": [3.0, 1.0, 2.0]}
+TABLE["ratio"] = [one / max(TABLE["size"]) for one in TABLE["size"]]
+
+
+def quoted(variable, tensor):
+    found = entries.entry_facts(variable, tensor)
+    return None if found is None else (found["name"], found["text"])
+
+
+class Scaled(Dataset):
+    def __init__(self, halves=False):
+        self.images = LEVELS / 15.0
+        self.bounds = [0]
+        if halves:
+            self.bounds = LEVELS[:, 0] / 2
+        self.lines = []
+        for at in range(8):
+            length = at * 3 + 1
+            self.lines.append(length)
+
+    def __len__(self):
+        return 8
+
+    def __getitem__(self, i):
+        places = torch.zeros(2, dtype=torch.long)
+        for k, (low, high) in enumerate([(1, 2), (3, 4)]):
+            places[k] = low * 16 + high
+        return self.images[i].flatten(), torch.tensor(self.lines[i]), places, self.bounds
+
+
+class Keyed(Dataset):
+    def __init__(self, rows):
+        self.rows = rows
+
+    def __len__(self):
+        return len(self.rows["grade"])
+
+    def __getitem__(self, i):
+        return {"x": torch.ones(2), "stage": torch.tensor(self.rows["grade"][i] - 1)}
+
+
+def test_a_member_of_the_data_set():
+    for x, _, _, _ in DataLoader(Scaled(), batch_size=4):
+        assert quoted("x", x) == ("self.images", "LEVELS / 15.0")
+
+
+def test_a_list_that_is_appended_to_and_a_tensor_that_is_written_to():
+    loader = DataLoader(Subset(Scaled(), [1, 2]), batch_size=2)
+    for number, (_, size, places, bounds) in enumerate(loader):
+        assert quoted("size", size) == ("length", "at * 3 + 1"), number
+        assert quoted("places", places) == ("places[k]", "low * 16 + high")
+        assert quoted("bounds", bounds) is None  # an `if` decides
+
+
+def inner(ind, table):
+    ind = ind.unsqueeze(1).expand(-1, 2)
+    return quoted("ind", ind), table
+
+
+def test_through_functions_and_views():
+    for batch in DataLoader(Scaled(), batch_size=2):
+        size = batch[1].long()
+        found, _ = inner(size, table=LEVELS)
+        assert found == ("length", "at * 3 + 1")
+
+
+def test_an_entry_of_a_record():
+    for batch in DataLoader(Keyed(RAW), batch_size=4):
+        stage = batch["stage"].to("cpu")
+        assert quoted("stage", stage)[1] == "self.rows['grade'][i] - 1"
+        x = batch["x"]
+        assert quoted("x", x) is None or quoted("x", x)[1] == "torch.ones(2)"
+
+
+def pairs_of(records):
+    firsts, seconds = zip(*records)
+    return torch.stack(firsts), torch.tensor([one % 7 for one in seconds])
+
+
+def handed_on(records):
+    return torch.stack([record[0] for record in records]), torch.stack([one for _, one, _, _ in records])
+
+
+def test_the_collate_function_makes_it_or_hands_it_on():
+    twos = [(torch.ones(1), 11), (torch.ones(1), 12)]
+    for _, y in DataLoader(twos, batch_size=2, collate_fn=pairs_of):
+        assert quoted("y", y)[1] == "[one % 7 for one in seconds]"
+    for x, y in DataLoader(Scaled(), batch_size=2, collate_fn=handed_on):
+        assert quoted("x", x) == ("self.images", "LEVELS / 15.0")
+        assert quoted("y", y) == ("length", "at * 3 + 1")
+
+
+def test_a_tensor_data_set_and_a_column_of_a_table():
+    inputs, ratio = torch.ones(3), torch.tensor(TABLE["ratio"])
+    loader = DataLoader(TensorDataset(inputs, ratio), batch_size=3)
+    for _, target in loader:
+        assert quoted("target", target) == (
+            'TABLE["ratio"]'.replace('"', "'"),
+            "[one / max(TABLE['size']) for one in TABLE['size']]",
+        )
+
+
+def portions(count):
+    for at in range(count):
+        yield torch.ones(2), torch.arange(2) * 5 + at
+
+
+def drawn_batch():
+    offset = 3
+    return torch.ones(2), torch.randint(0, 9, (2,)) + offset
+
+
+def test_a_function_that_makes_batches():
+    for x, y in portions(2):
+        assert quoted("y", y)[1] == "torch.arange(2) * 5 + at"
+        assert quoted("x", x) is None
+    _, index = drawn_batch()
+    assert quoted("index", index)[1] == "torch.randint(0, 9, (2,)) + offset"
+
+
+def library():
+    scope = {}
+    text = (
+        "def fit(step, loader):\n    for number, batch in enumerate(loader):\n        step(batch, number)\n"
+    )
+    exec(compile(text, torch.__file__, "exec"), scope)
+    return scope["fit"]
+
+
+def test_a_library_has_the_loop():
+    found = []
+
+    def step(batch, number):
+        x, y, _, _ = batch
+        found.append((number, quoted("x", x), quoted("y", y)))
+
+    library()(step, DataLoader(Scaled(), batch_size=8))
+    assert found == [(0, ("self.images", "LEVELS / 15.0"), ("length", "at * 3 + 1"))]
+
+
+def test_nothing_is_said_of_what_two_may_have_given():
+    for x, size, _, _ in DataLoader(Scaled(), batch_size=4):
+        if len(x) > 2:
+            size = size[:2]
+        kept = [size]
+        size += 1
+        assert quoted("size", size) is None
+        assert quoted("kept", kept[0]) is None
