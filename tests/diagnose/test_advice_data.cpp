@@ -90,7 +90,7 @@ TEST(AdvicePart, ThoseOfAnotherTable) {
       finding.fix.front(),
       "look at whether ids and tables are paired in the same order: `tables.0` has 2, and as many as these "
       "need has `tables.2`: a tuple, a list and zip() pair by order, not by name");
-  EXPECT_FALSE(says(finding, "more rows")) << all(finding);
+  EXPECT_FALSE(says(finding, "size is right")) << all(finding);
 }
 
 TEST(AdvicePart, TargetsInPercent) {
@@ -98,7 +98,7 @@ TEST(AdvicePart, TargetsInPercent) {
       "binary_cross_entropy.target", 73, 1,
       {{"scan",
         {{"value", 73.1}, {"is_float", true}, {"bad", 18}, {"total", 64}, {"min", 0.001}, {"max", 99.1}}}});
-  EXPECT_TRUE(says(diagnose(facts), "where they are parts of a whole")) << all(diagnose(facts));
+  EXPECT_TRUE(says(diagnose(facts), "if they are percentages, divide them by 100")) << all(diagnose(facts));
   facts["scan"]["min"] = -0.9;
   EXPECT_TRUE(says(diagnose(facts), "some are below 0, which no probability is")) << all(diagnose(facts));
   EXPECT_FALSE(says(diagnose(facts), "parts of a whole")) << all(diagnose(facts));
@@ -240,7 +240,7 @@ TEST(AdviceData, ProbabilitiesAFewOfWhichAreOutsideAreNoLogits) {
       {{"is_float", true}, {"value", -0.25}, {"min", -0.25}, {"max", 0.9}, {"bad", 2}, {"total", 64}});
   EXPECT_FALSE(says(diagnose(facts), "logits")) << all(diagnose(facts));
   facts["scan"].merge_patch({{"bad", 40}, {"max", 3.5}});
-  EXPECT_TRUE(says(diagnose(facts), "if these are logits")) << all(diagnose(facts));
+  EXPECT_TRUE(says(diagnose(facts), "(logits): torch.bernoulli")) << all(diagnose(facts));
 }
 
 // 36 pads the plates; -1 is what str.find() gave for a character that the alphabet lacks.

@@ -248,7 +248,7 @@ TEST(AdviceGiven, ManyNumbersAskForTheSize) {
   months["sample"] = {{"dataset_index", 74}, {"loader", "loader"}};
   EXPECT_TRUE(diagnose(months).fix.front().starts_with("if they are counted from 1"))
       << all(diagnose(months));
-  EXPECT_FALSE(says(diagnose(months), "meant to be more")) << all(diagnose(months));
+  EXPECT_FALSE(says(diagnose(months), "size is right")) << all(diagnose(months));
   const Finding few = diagnose(facts_of("embedding.indices", 4, 4, all_of(4, 4, 2, 5)));
   EXPECT_EQ(few.fix.front(), "look at sample 74: print(loader.dataset[74])");
   const Finding gaps = diagnose(facts_of("embedding.indices", 60, 40, all_of(60, 40, 30, 20)));
@@ -321,7 +321,7 @@ TEST(AdviceGiven, TwoNumbersReadAsOne) {
   facts["values"] = {{262149, 3}, {589831, 2}, {1769477, 1}, {100000, 1}};
   const Finding other = diagnose(facts_of("embedding.indices", 262149, 28, facts));
   EXPECT_FALSE(says(other, "dtype")) << all(other);
-  EXPECT_FALSE(says(other, "meant to be more")) << all(other);
+  EXPECT_FALSE(says(other, "size is right")) << all(other);
 }
 
 // Four special ids on top of a table of 320 are "64 + 256 * 1" as well, and a larger vocabulary's ids are

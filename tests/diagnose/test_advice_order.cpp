@@ -101,13 +101,6 @@ TEST(AdviceOrder, ANanInTheSampleComesFirst) {
   EXPECT_FALSE(says(diagnose(ids), "size is right")) << all(diagnose(ids));
 }
 
-TEST(AdviceOrder, TheNumberOfElementsItselfIsNoPlace) {
-  json index = facts_of("gather.index", 40, 40, {{"scan", {{"bad", 2}}}});
-  EXPECT_TRUE(says(diagnose(index), "40 is the number of elements itself")) << all(diagnose(index));
-  index["values"] = json::array({json::array({40, 1}), json::array({43, 1})});
-  EXPECT_FALSE(says(diagnose(index), "is the number of elements itself")) << all(diagnose(index));
-}
-
 // One number fits any tensor that is long enough.
 TEST(AdviceOrder, OneNumberDoesNotFitAnotherTensor) {
   json index = facts_of("index.indices", 6, 6);

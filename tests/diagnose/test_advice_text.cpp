@@ -96,7 +96,7 @@ TEST(AdviceText, NumbersOfALongerListAreNumberedHere) {
   labels["layer"] = layer("net.7", "out_features", 5);
   EXPECT_TRUE(says(diagnose(labels), "these 15 have just 5 different values, as many as there are classes"))
       << all(diagnose(labels));
-  EXPECT_FALSE(says(diagnose(labels), "more outputs")) << all(diagnose(labels));
+  EXPECT_FALSE(says(diagnose(labels), "size is right")) << all(diagnose(labels));
   labels["seen"]["here"] = 6;
   EXPECT_FALSE(says(diagnose(labels), "different values")) << all(diagnose(labels));
   EXPECT_TRUE(says(diagnose(numbered("index_add.index")), "(the groups of a batch), number them there"))
@@ -215,7 +215,7 @@ TEST(AdviceText, ASizeThatTheProgramCounts) {
   facts["made"] = json::array({{{"text", "data.num('item_id')"}, {"file", "/a/run.py"}, {"line", 90}}});
   EXPECT_TRUE(says(diagnose(facts), "`data.num('item_id')` (run.py:90) says how many there are: see why"))
       << all(diagnose(facts));
-  EXPECT_FALSE(says(diagnose(facts), "more rows")) << all(diagnose(facts));
+  EXPECT_FALSE(says(diagnose(facts), "size is right")) << all(diagnose(facts));
   facts["made"][0]["text"] = "max(ids)";
   facts["scan"]["max"] = 61;
   facts["values"] = {{61, 3}};

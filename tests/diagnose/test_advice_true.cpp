@@ -66,7 +66,7 @@ TEST(AdviceTrue, TheSettingOfAModelThatTheProgramMakes) {
   EXPECT_EQ(f.fix.front(),
             "config.sound_vocab_size=54 made this table, by `sound_vocab_size=len(shapes)` (main.py:17); "
             "config.shape_vocab_size=62 would have room for these ids: see that the two are not mixed up");
-  EXPECT_FALSE(says(f, "meant to be more")) << all(f);
+  EXPECT_FALSE(says(f, "size is right")) << all(f);
   ids["setting"].erase("other");
   EXPECT_TRUE(says(diagnose(ids), "whether that is enough: config.sound_vocab_size=54 made this table, by "))
       << all(diagnose(ids));
@@ -113,7 +113,7 @@ TEST(AdviceTrue, NothingIsMadeAHundredTimesAsLarge) {
 TEST(AdviceTrue, WhatChoosesAmongOutputsAsksForNoMoreOfThem) {
   json index = facts_of("gather.index", 3, 3, {{"scan", {{"bad", 11}, {"total", 32}, {"min", 0}}}});
   index["layer"] = layer("output", "out_features", 3);
-  EXPECT_FALSE(says(diagnose(index), "meant to be more")) << all(diagnose(index));
+  EXPECT_FALSE(says(diagnose(index), "size is right")) << all(diagnose(index));
   EXPECT_TRUE(says(diagnose(index), "look at where the index is computed")) << all(diagnose(index));
   index["counted"] = {{"count", 6}, {"of", "env.action_space.n"}};
   EXPECT_TRUE(says(diagnose(index), "env.action_space.n is 6")) << all(diagnose(index));

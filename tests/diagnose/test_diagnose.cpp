@@ -49,7 +49,8 @@ TEST(DiagnoseNan, ALabelIsNotMadeUp) {
       diagnose(ViolationFacts("nll_loss_forward.target", "-9223372036854775808", 10).below());
   EXPECT_EQ(finding.cause, Cause::kNanToIndex);
   EXPECT_EQ(finding.fix[0],
-            "find the cast (.long(), .int(), .to(torch.int64), .astype(int)) that makes `target`: NaN or Inf goes into it, "
+            "find the cast (.long(), .int(), .to(torch.int64), .astype(int)) that makes `target`: NaN or Inf "
+            "goes into it, "
             "of 0/0 or log(0); or a missing label: give it its label, or drop its row, before");
   EXPECT_EQ(finding.fix[1],
             "or, so that it does not count: labels = torch.nan_to_num(labels, nan=-100) before the cast");

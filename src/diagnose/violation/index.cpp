@@ -365,11 +365,6 @@ void fix_above(ViolationWriter& w) {
   const bool of_data = w.facts.sample && w.facts.sample->by.empty() && !w.facts.sample->likely;
   const bool counted = w.maybe_from_one();
   if ((of_data || w.all_seen()) && counted) w.fix(w.from_one(w.in_code("index")));
-  if (w.only(w.hi()) && w.hi() > 2 && !counted && !w.computes() && w.layer().empty() && !writes(w))
-    w.fix(
-        fmt::format("{} is the number of elements itself: it may be one step too far, or what a search gives "
-                    "that found nothing",
-                    w.value()));
   const bool library = !w.knob(Situation::kIndex, need).empty();
   if (!library && !w.layer().empty() && need.of.empty() && w.facts.seen && w.facts.seen->kinds == w.hi()) {
     const std::string look = w.finding().fix.back();

@@ -190,7 +190,7 @@ void fix_fractions(ViolationWriter& w, double min, double max) {
         "65535 of 16)");
     return w.fix_sample();
   }
-  const bool percent = min >= 0 && max > 2 && max <= kPercent;
+  const bool percent = min >= 0 && max > kPercent / 5 && max <= kPercent;
   if (some_are_bad(w)) {
     fix_record(w);
     if (percent) w.fix("if it is a percentage, divide it by 100, there only");
@@ -198,19 +198,17 @@ void fix_fractions(ViolationWriter& w, double min, double max) {
   }
   w.finding().summary +=
       fmt::format("; they run from {} to {}", to_text(*w.facts.scan.min), to_text(*w.facts.scan.max));
+  const bool quotient = w.facts.assigned && w.facts.assigned->at.text.find(" / ") != std::string::npos;
   w.fix(fmt::format("{}: {}", w.look_at_value("the target"),
                     min < 0
-                        ? "some are below 0, which no probability is"
-                        : fmt::format("{} of {} are above 1, as a quotient is whose divisor is the smaller",
-                                      w.facts.scan.bad, w.facts.scan.total)));
+                        ? std::string("some are below 0, which no probability is")
+                        : fmt::format("{} of {} are above 1{}", w.facts.scan.bad, w.facts.scan.total,
+                                      quotient ? ", as a quotient is whose divisor is the smaller" : "")));
   if (percent) w.fix("if they are percentages, divide them by 100 where they are read");
   w.fix(
       "if they are numbers to be predicted, no probabilities: F.mse_loss or F.l1_loss, behind a last layer "
       "that "
       "can give such numbers (no sigmoid)");
-  if (min >= 0)
-    w.fix(fmt::format("or, where they are parts of a whole, divide them by that{}",
-                      min > 1 ? ": all of these lie above 1" : ""));
   w.fix_sample();
 }
 
@@ -337,13 +335,13 @@ void write_input(ViolationWriter& w) {
       return;
     }
     if (raw) w.finding().summary += ": the sigmoid is missing";
+    if (!raw) w.fix(fmt::format("{}: {}", w.look_at_value("the input"), w.outside()));
     w.fix(fmt::format(
         "{}F.binary_cross_entropy_with_logits(input, target), or nn.BCEWithLogitsLoss(): takes the raw "
         "scores{}",
-        raw ? "" : "if these are raw scores, the sigmoid is missing: ",
+        raw ? "" : "if a layer puts them out as raw scores, the sigmoid is missing: ",
         raw ? "" : "; or torch.sigmoid(input) before the loss"));
     if (raw) w.fix("or input = torch.sigmoid(input) before the loss");
-    if (!raw) w.fix(fmt::format("if not, {}: {}", w.look_at_value("the input"), w.outside()));
     return;
   }
   w.fix(fmt::format("{}: {} of {} {} above 1, {} is the highest", w.look_at_value("the input"),
@@ -461,13 +459,8 @@ void diagnose_probability(ViolationWriter& w) {
       // Logits are of both signs; few of them lie within [0, 1].
       const bool alike = min == max && w.facts.scan.total > 1;  // a number of the program's own
       const bool logits = !some_are_bad(w) && min < 0 && !alike;
-      if (logits) {
-        w.fix(
-            "if these are logits: torch.bernoulli(torch.sigmoid(logits)), or "
-            "Bernoulli(logits=logits).sample()");
-      }
       w.fix(fmt::format(
-          "{}{}: {}", logits ? "if they are probabilities, " : "", w.look_at_value("the input"),
+          "{}: {}", w.look_at_value("the input"),
           alike && min < 0        ? fmt::format("all are {}: a schedule that goes below 0 needs a limit",
                                                 to_text(*w.facts.scan.max))
           : min == max && max > 1 ? fmt::format("all are {}: in percent, divide by 100; a schedule that goes "
@@ -477,6 +470,10 @@ void diagnose_probability(ViolationWriter& w) {
                                                        ".clamp(max=1)",
                                                        w.outside())
                                          : w.outside()));
+      if (logits)
+        w.fix(
+            "if a layer puts them out as raw scores (logits): torch.bernoulli(torch.sigmoid(logits)), or "
+            "Bernoulli(logits=logits).sample()");
     }
   }
   w.fix_sample();
