@@ -333,10 +333,10 @@ TEST(AdvicePosition, StepsOfALongEpisodeNeedRowsOrACut) {
                                                {"name", "embed_timestep"},
                                                {"setting", "max_ep_len"},
                                                {"value", 50}}}}));
-  EXPECT_EQ(
-      finding.fix.front(),
-      "keep them below 50: look at where the positions are computed; a count that goes on from call to call "
-      "begins anew with each sequence");
+  EXPECT_EQ(finding.fix.front(),
+            "look at where the positions are computed: they go to 59, and the table has 50 rows; a count "
+            "that goes on "
+            "from call to call has to begin anew with each sequence");
   EXPECT_TRUE(
       says(finding,
            "only if they count the steps of what may be so long (an episode, a series), and that is not "

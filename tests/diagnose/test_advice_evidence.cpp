@@ -202,7 +202,7 @@ TEST(AdviceEvidence, OneRecordThatBeginsBehindTheTableAsksForNoRows) {
   EXPECT_TRUE(says(diagnose(facts), "only if they count the steps")) << all(diagnose(facts));
   facts["sample"] = {{"dataset_index", 298}, {"batch", 6}, {"row", 26}};
   EXPECT_FALSE(says(diagnose(facts), "only if they count the steps")) << all(diagnose(facts));
-  EXPECT_TRUE(says(diagnose(facts), "begins anew with each sequence")) << all(diagnose(facts));
+  EXPECT_TRUE(says(diagnose(facts), "has to begin anew with each sequence")) << all(diagnose(facts));
 }
 
 // A head or a span: the target is as long as there are classes.

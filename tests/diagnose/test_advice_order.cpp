@@ -247,8 +247,8 @@ TEST(AdviceOrder, ACountThatGoesOnComesBeforeTheLength) {
   facts["tensor"]["shape"] = {1, 39};
   facts["grows"] = true;
   const Finding finding = diagnose(facts);
-  EXPECT_TRUE(
-      finding.fix.front().ends_with("a count that goes on from call to call begins anew with each sequence"))
+  EXPECT_TRUE(finding.fix.front().ends_with(
+      "a count that goes on from call to call has to begin anew with each sequence"))
       << all(finding);
   EXPECT_EQ(finding.fix.back(),
             "if they count what one sequence has alone, it may have 256, what it begins with and what is "

@@ -350,5 +350,42 @@ TEST(AdviceText, TheStatementOfTheDataSetIsNamed) {
       << all(diagnose(label));
 }
 
+// Rotary tables that are cut to the tokens that are left: the positions are right.
+TEST(AdviceText, WhatIsIndexedMayBeCutTooShort) {
+  json facts = facts_of("index.indices", 42, 42, {{"cut_from", 256}});
+  facts["scan"].update({{"lo", -42}, {"max", 65}});
+  EXPECT_TRUE(says(diagnose(facts), "is a part of a tensor with 256 places there, room for all of these"))
+      << all(diagnose(facts));
+  facts["table"] = "position";
+  const Finding found = diagnose(facts);
+  EXPECT_TRUE(says(found, "is a part of a tensor with 256 places there")) << all(found);
+  EXPECT_FALSE(says(found, "begin anew")) << all(found);
+  facts["cut_from"] = 60;
+  EXPECT_FALSE(says(diagnose(facts), "is a part of a tensor")) << all(diagnose(facts));
+}
+
+// Actions 0, 1 and 3 of a game that has more: `len(actions)` is right, and one output more would hold 3 by
+// chance.
+TEST(AdviceText, ACountOfNumbersWithGapsWantsNoPlaceMore) {
+  json facts = facts_of("gather.index", 3, 3, {{"layer", layer("out", "out_features", 3)}});
+  facts["made"] = {{{"text", "num_actions=len(actions)"}, {"file", "/a/dqn.py"}, {"line", 73}}};
+  facts["seen"] = {{"min", 0}, {"max", 3}, {"count", 320}, {"source", "calls"}, {"here", 3}, {"gap", 2}};
+  EXPECT_TRUE(says(diagnose(facts), "of different numbers, where these have gaps")) << all(diagnose(facts));
+  facts["seen"].erase("gap");
+  facts["seen"]["here"] = 4;
+  EXPECT_TRUE(says(diagnose(facts), "give `out` one output more")) << all(diagnose(facts));
+}
+
+// Each number from 1 to the size, and no 0, in all of the data: how often the last occurs tells nothing.
+TEST(AdviceText, CodesFromOneOfWhichTheLastIsRare) {
+  json facts = facts_of("embedding.indices", 5, 5, {{"layer", layer("kinds", "num_embeddings", 5)}});
+  facts["scan"].update({{"bad", 1}, {"total", 64}, {"min", 2}});
+  facts["seen"] = {{"min", 1}, {"max", 5}, {"count", 1200}, {"source", "dataset"}, {"kinds", 5}, {"gap", 0}};
+  EXPECT_TRUE(says(diagnose(facts), "if they are counted from 1 (no 0 among 1200 seen)"))
+      << all(diagnose(facts));
+  facts["seen"]["kinds"] = 4;
+  EXPECT_FALSE(says(diagnose(facts), "counted from 1")) << all(diagnose(facts));
+}
+
 }  // namespace
 }  // namespace trapline::diagnose

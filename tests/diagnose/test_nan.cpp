@@ -115,7 +115,7 @@ TEST(CallersVariable, AnotherThatTheIndexWouldFit) {
   facts["fits"] = {{"name", "points"}, {"shape", {496, 3}}};
   facts["values"] = {{400, 1}, {401, 1}};
   EXPECT_TRUE(
-      says(diagnose(facts), "all of it would fit points [496, 3]: if the index was made for that one"));
+      says(diagnose(facts), "all of it would fit points [496, 3]: see whether the index was made for that"));
   json from_one = facts;
   from_one["values"] = {{from_one["scan"]["hi"], 2}};
   from_one["scan"]["min"] = 1;

@@ -231,7 +231,8 @@ def look_into(
     if found and _indexes(operator) and "table" not in facts:
         indexed = (violation.get("args") or {}).get("self")
         square = scope.is_tensor(indexed) and list(indexed.shape).count(scan.get("hi")) > 1
-        labels = not square and loss_labels.are_labels(
+        real = found[0].tensor.dtype.is_floating_point  # measured, and no label
+        labels = not (square or real) and loss_labels.are_labels(
             tensor, found[0].tensor, indexed
         )  # places of each other
         add("table", lambda: "labels" if labels else None)
@@ -242,6 +243,7 @@ def look_into(
     if operator.startswith(_INDEXED):
         add("fits", lambda: fits.fits_facts(violation))
         add("other_dimension", lambda: dimensions.other_dimension(violation))
+        add("cut_from", lambda: dimensions.cut_from(violation))
         add("exchanged_index", lambda: dimensions.are_exchanged(violation) or None)
     if not nans.is_not_finite(scan):
         if not (facts.get("weights") or {}).get("bad"):

@@ -372,10 +372,11 @@ void write_negative(ViolationWriter& w) {
         "if -1 marks padding, pad with the table's padding_idx: {0} = {0}.masked_fill({0} == -1, {1})", name,
         padding));
   } else {
-    w.fix(
-        fmt::format("if -1 marks padding, give it a row: {0} = ({0} + 1), with -1 as 0, and "
-                    "nn.Embedding({1}, ..., padding_idx=0): all other ids move up by 1",
-                    name, next(w.hi())));
+    w.fix(fmt::format(
+        "if -1 marks padding: mask = {0} == -1; look {0}.masked_fill(mask, 0) up, and leave out what "
+        "comes back there (a row of its own moves all other ids up by 1, wherever the table is "
+        "called)",
+        name));
   }
   w.fix(fmt::format("if not, {}: an embedding does not count negative ids from the end",
                     look_at_computation(w)));

@@ -113,9 +113,8 @@ bool are_coordinates(const ViolationWriter& w) {
 
 // Coordinates: more rows would take what was not scaled, without a word. Steps are what they are.
 void fix_values(ViolationWriter& w, std::string setting, std::int64_t needed) {
-  const std::string look =
-      fmt::format("keep them below {}: look at where {} {} computed", w.hi(),
-                  w.facts.variable ? w.users() : "the positions", w.facts.variable ? "is" : "are");
+  const std::string look = fmt::format("{}: they go to {}, and the table has {} rows",
+                                       w.look_at_computation("the positions"), needed - 1, w.hi());
   if (are_coordinates(w)) {
     constexpr std::int64_t kScale = 1000;  // LayoutLM's, with both ends
     if (w.hi() == kScale && w.seen_max() == kScale)
@@ -132,7 +131,7 @@ void fix_values(ViolationWriter& w, std::string setting, std::int64_t needed) {
           : fmt::format(
                 "make the model with {} as large as the longest has steps, {} at least, instead of {}",
                 setting, needed, w.hi());
-  w.fix(look + "; a count that goes on from call to call begins anew with each sequence");
+  w.fix(look + "; a count that goes on from call to call has to begin anew with each sequence");
   w.fix_sample();
   // One record that begins behind the table was never begun anew; the others fit.
   const bool of_record = w.facts.sample && w.facts.sample->dataset_index && !w.facts.sample->likely;
@@ -246,6 +245,11 @@ void write_position(ViolationWriter& w) {
       offset > 0 ? fmt::format(", the first {} of them for other uses", offset) : std::string(), why);
   if (w.facts.kept) return fix_counted(w);
   if (batch) return fix_dimension(w);
+  if (w.is_cut_short()) {
+    w.finding().sample.reset();  // no text is to blame
+    w.fix(fmt::format("{}: {}", w.look_at_computation("the positions"), w.outside()));
+    return w.fix(w.cut_short_text());
+  }
   if (slides)
     return w.fix(fmt::format(
         "number them from 0 where {} {} made: where these are the last {} tokens of a longer text, "

@@ -339,6 +339,7 @@ void fix_above(ViolationWriter& w) {
   if (w.is_alone()) w.fix_sample();
   fix_look(w);
   if (w.facts.cut_since) return fix_stale(w);
+  if (w.is_cut_short()) return w.fix(w.cut_short_text());
   if (w.facts.exchanged_index) {
     w.fix(
         "this index and another one of the call would fit each other's dimensions: see whether the two are "
@@ -358,8 +359,10 @@ void fix_above(ViolationWriter& w) {
   const bool from_one = w.seen_min() == 1 && w.seen_max() == w.hi();
   const bool several = w.facts.scan.total > 1 && w.distinct() > 1;  // one number fits anything
   if (w.facts.fits && several && !writes(w) && !from_one) {
-    w.fix(fmt::format("all of it would fit {} [{}]: if the index was made for that one, index that one",
-                      w.facts.fits->name, fmt::join(w.facts.fits->shape, ", ")));
+    w.fix(fmt::format(
+        "all of it would fit {} [{}]: see whether the index was made for that, and then which of the "
+        "two is another's here",
+        w.facts.fits->name, fmt::join(w.facts.fits->shape, ", ")));
   }
   // What is computed, or cut to each batch, tells nothing by where it begins.
   const bool of_data = w.facts.sample && w.facts.sample->by.empty() && !w.facts.sample->likely;

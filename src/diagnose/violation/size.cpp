@@ -329,7 +329,9 @@ bool ViolationWriter::maybe_from_one() const {
   // others.
   if (facts.computed && facts.computed->edges) return false;
   constexpr std::int64_t kTimes = 3;
-  if (facts.scan.bad * kTimes * hi() < facts.scan.total) return false;
+  // Of a whole data set that has each number from 1 to the size, how often the last occurs tells nothing.
+  const bool each = facts.seen && facts.seen->dataset && facts.seen->kinds == hi();
+  if (!each && facts.scan.bad * kTimes * hi() < facts.scan.total) return false;
   // Both ends have to be there, hours from 5 to 24 say nothing of where hours begin; and all were seen, or so
   // many that a 0 would have shown.
   const bool many = seen_count() / 3 >= hi();

@@ -19,8 +19,12 @@ bool ViolationWriter::write_counted_size() {
       kCounts, [&](std::string_view word) { return size.text.find(word) != std::string::npos; });
   if (!counts) return false;
   const std::string where = fmt::format("`{}` ({})", size.text, file_and_line(size.file, size.line));
-  const char* unit = is_class() ? "output" : "row";
-  const bool next_alone = only(hi()) && seen_max() == hi();
+  std::string unit(ViolationWriter::unit(*facts.layer));
+  unit = unit == "entries" ? "entry" : unit.substr(0, unit.size() - 1);
+  // Where the numbers have gaps the last is none that was added: they are those of a longer list.
+  const bool gaps =
+      facts.seen && facts.seen->gap && facts.seen->kinds.value_or(facts.seen->here.value_or(0)) <= hi();
+  const bool next_alone = only(hi()) && seen_max() == hi() && !gaps;
   if (next_alone && size.text.find("max(") != std::string::npos)
     fix(fmt::format("{} is the highest number, and no count: from 0 on there is one more, {}", where,
                     next(hi())));
@@ -35,6 +39,15 @@ bool ViolationWriter::write_counted_size() {
         "were not counted, or a count that is too low (of different numbers, where these have gaps)",
         where, users()));
   return true;
+}
+
+bool ViolationWriter::is_cut_short() const { return above() && seen_max() < facts.cut_from; }
+
+std::string ViolationWriter::cut_short_text() const {
+  return fmt::format(
+      "what is indexed is a part of a tensor with {} places there, room for all of these: see whether it is "
+      "cut too short, or the numbers are counted otherwise than the part",
+      facts.cut_from);
 }
 
 bool ViolationWriter::speaks_for_size() const {

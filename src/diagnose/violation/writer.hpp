@@ -182,6 +182,9 @@ class ViolationWriter {
   std::string of_codes() const;
   // "if there are meant to be more than 195 classes: "
   std::string if_meant() const;
+  // The indexed tensor is a part of a larger one, which has room for all of these.
+  bool is_cut_short() const;
+  std::string cut_short_text() const;
   // What a layer has as many of as its attribute says.
   static std::string_view unit(const Layer& layer);
   // All numbers were counted, and they run from 0 on with hardly a gap, not far beyond the size: then it is

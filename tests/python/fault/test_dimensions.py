@@ -87,3 +87,19 @@ def test_two_indices_that_are_exchanged():
     assert asked(attention, batch, target, source, at=1)
     assert not asked(attention, batch, target, torch.tensor([6, 3, 1]), at=1)
     assert not asked(torch.rand(3, 5, 8), batch, target, source, at=1)
+
+
+def test_a_part_of_a_larger_tensor():
+    table = torch.zeros(256, 4)
+    index = torch.tensor([0, 65])
+
+    def of(part):
+        arguments = {"self": part, "indices": [index]}
+        made = make_violation("index.indices", index, -42, 42, arguments)
+        made["scan"]["list_position"] = 0
+        return dimensions.cut_from(made)
+
+    assert of(table[:42]) == 256
+    assert of(table[:42].clone()) is None
+    assert of(table[:, :2]) is None, "another dimension"
+    assert of(table.reshape(512, 2)[:42]) is None or of(table.reshape(512, 2)[:42]) == 512

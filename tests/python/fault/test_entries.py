@@ -3,8 +3,9 @@
 import pytest
 
 torch = pytest.importorskip("torch")
+from conftest import label_violation  # noqa: E402
 from torch.utils.data import DataLoader, Dataset, Subset, TensorDataset  # noqa: E402
-from trapline._fault.data import entries  # noqa: E402
+from trapline._fault.data import entries, seen  # noqa: E402
 
 pytestmark = pytest.mark.usefixtures("installed")
 LEVELS = torch.arange(32).reshape(8, 4)
@@ -147,6 +148,45 @@ def test_a_library_has_the_loop():
 
     library()(step, DataLoader(Scaled(), batch_size=8))
     assert found == [(0, ("self.images", "LEVELS / 15.0"), ("length", "at * 3 + 1"))]
+
+
+class Numbered(Dataset):
+    """One number for each picture of a longer list, of which this split has some."""
+
+    def __init__(self):
+        self.labels = [1, 2, 3, 4, 5, 1, 2, 3, 4, 5]
+        self.ids = [9, 4, 1]
+
+    def __len__(self):
+        return len(self.ids)
+
+    def __getitem__(self, i):
+        k = int(self.ids[i]) - 1
+        return torch.ones(2), int(self.labels[k]), self.labels[k] * 2
+
+
+def test_the_column_that_the_text_says():
+    for _, y, twice in DataLoader(Numbered(), batch_size=3):
+        facts = seen.seen_facts(label_violation(torch.zeros(3, 4), y), None)
+        assert facts == {
+            "min": 1,
+            "max": 5,
+            "count": 10,
+            "source": "dataset",
+            "kinds": 5,
+            "gap": 0,
+            "beyond": 4,
+            "choice": True,
+        }
+        assert entries.column_of(twice) is None
+        assert [quoted("y", one) for one in [y]] == [None]
+
+
+def test_through_a_comprehension():
+    for batch in DataLoader(Scaled(), batch_size=4):
+        x_cat = batch[0]
+        found = [quoted("x_cat", x_cat[:, i]) for i in range(1)]
+        assert found == [("self.images", "LEVELS / 15.0")]
 
 
 def test_nothing_is_said_of_what_two_may_have_given():

@@ -38,6 +38,18 @@ def other_dimension(violation: dict[str, Any]) -> Optional[dict[str, Any]]:
     return facts if exact or "batch" in facts else None
 
 
+def cut_from(violation: dict[str, Any]) -> Optional[int]:
+    """How many places the larger tensor has in the indexed dimension that the indexed one is a part of."""
+    scan, arguments = violation["scan"], violation.get("args") or {}
+    source = arguments.get("self", arguments.get("weight"))
+    base = source._base if scope.is_tensor(source) and source._is_view() else None
+    if base is None or base.dim() != source.dim() or base.stride() != source.stride():
+        return None
+    dim = fits.dimension(source, scan, arguments)
+    larger = [at for at, size in enumerate(base.shape) if size != source.shape[at]]
+    return int(base.shape[dim]) if dim is not None and larger == [dim] else None
+
+
 def are_exchanged(violation: dict[str, Any]) -> bool:
     """Of `x[i, j]` the bad one and another would fit each other's dimensions: `attention[target, source]`."""
     scan, arguments = violation["scan"], violation.get("args") or {}

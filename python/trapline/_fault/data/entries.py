@@ -6,15 +6,16 @@ from __future__ import annotations
 
 import ast
 from types import FunctionType
-from typing import Any, Optional
+from typing import Any, NamedTuple, Optional
 
-from trapline._fault.data import batches, data_sets, hand
+from trapline._fault.data import batches, columns, data_sets, hand
 from trapline._fault.data.casts import storage_pointer
 from trapline._fault.program import entering, holders, origins, scope, texts
 from trapline._fault.program.creations import At
 from trapline._fault.program.origins import Path, Records
 
 Facts = dict[str, Any]
+Through = list[tuple[Any, str]]  # the object, and its member
 
 
 def entry_facts(variable: str, tensor: Any) -> Optional[Facts]:
@@ -26,23 +27,49 @@ def entry_facts(variable: str, tensor: Any) -> Optional[Facts]:
     return None if at is None else origins.facts_of(at)
 
 
-def _of(source: Any, path: Path) -> Optional[At]:
+class Column(NamedTuple):
+    """What a member of a data set holds, of which the text says that a batch's numbers are entries."""
+
+    data_set: Any
+    values: Any
+
+
+def column_of(tensor: Any) -> Optional[Column]:
+    """Whole numbers, one for each record of the data set or of a longer one."""
+    found = entering.entered("", tensor)
+    through: list[tuple[Any, str]] = []
+    if found is None:
+        return None
+    _of(found.source, found.path, through)
+    if not through:
+        return None
+    data_set, member = through[0]
+    held = scope.members(data_set).get(member)
+    if type(held) not in (list, tuple) and not holders.is_array(held):
+        return None
+    values = columns.as_tensor(held, len(held)) if len(held) else None
+    return None if values is None or values.dtype.is_floating_point else Column(data_set, values)
+
+
+def _of(source: Any, path: Path, through: Optional[Through] = None) -> Optional[At]:
     from torch.utils.data import DataLoader
 
     if isinstance(source, DataLoader):
-        return _of_batches(source.dataset, source.collate_fn, path)
+        return _of_batches(source.dataset, source.collate_fn, path, through)
     if isinstance(source, entering.Handed):
         if not _is_of(source.value):
             return None
     elif not isinstance(source, entering.Called):
-        return _of_records(source, path)
+        return _of_records(source, path, through)
     elif source.name != "DataLoader":
         function = _function(source.name)
         found = None if function is None else _returned(function, path)
         return found if isinstance(found, At) else None
     # A library has the loader, or it was made where the loop begins: it gave the last batch.
     newest = next(iter(batches.newest_first()), None)
-    return None if newest is None else _of_batches(newest.loader.data_set(), newest.loader.collate(), path)
+    if newest is None:
+        return None
+    return _of_batches(newest.loader.data_set(), newest.loader.collate(), path, through)
 
 
 def _is_of(value: Any) -> bool:
@@ -53,14 +80,14 @@ def _is_of(value: Any) -> bool:
     return any(scope.is_tensor(part) and storage_pointer(part) in own for part in parts)
 
 
-def _of_batches(data_set: Any, collate: Any, path: Path) -> Optional[At]:
+def _of_batches(data_set: Any, collate: Any, path: Path, through: Optional[Through]) -> Optional[At]:
     if isinstance(collate, FunctionType) and collate.__module__ != "torch.utils.data._utils.collate":
         function = _function(collate.__name__, collate.__code__.co_filename)
         at = None if function is None else _returned(function, path, collate=function.function)
         if not isinstance(at, Records):
             return at
         path = at.path
-    return _of_records(data_set, path)
+    return _of_records(data_set, path, through)
 
 
 def _function(name: str, of: str = "") -> Optional[At]:
@@ -75,7 +102,7 @@ def _function(name: str, of: str = "") -> Optional[At]:
     return found[0] if len(found) == 1 else None
 
 
-def _returned(at: At, path: Path, collate: Any = None) -> Any:
+def _returned(at: At, path: Path, collate: Any = None, members: Optional[list[str]] = None) -> Any:
     """What a function returns, or gives out one by one."""
     given = [
         node.value
@@ -84,11 +111,12 @@ def _returned(at: At, path: Path, collate: Any = None) -> Any:
     ]
     if len(given) != 1:
         return None
-    return origins.origin(at._replace(node=given[0], name=""), path, collate)
+    return origins.origin(at._replace(node=given[0], name=""), path, collate, members)
 
 
-def _of_records(data_set: Any, path: Path) -> Optional[At]:
+def _of_records(data_set: Any, path: Path, through: Optional[Through]) -> Optional[At]:
     base, _ = data_sets.unwrap(data_set)
+    members: list[str] = []
     found: Any = None
     if type(base).__name__ == "TensorDataset" and path and type(path[0]) is int:
         found = _of_tensors(base, path)
@@ -97,14 +125,16 @@ def _of_records(data_set: Any, path: Path) -> Optional[At]:
     else:
         for one in type(base).__mro__:
             for kind, file in texts.classes(one):
-                found = found or _of_class(kind, file, path)
+                found = found or _of_class(kind, file, path, members)
+    if through is not None:
+        through += [(base, member) for member in members]
     return found if isinstance(found, At) else None
 
 
-def _of_class(kind: Any, file: str, path: Path) -> Any:
+def _of_class(kind: Any, file: str, path: Path, members: list[str]) -> Any:
     for function in kind.body:
         if isinstance(function, ast.FunctionDef) and function.name in ("__getitem__", "__iter__"):
-            return _returned(At(function, file, function, kind), path)
+            return _returned(At(function, file, function, kind), path, members=members)
     return None
 
 

@@ -47,7 +47,7 @@ def too_long(
     labels: dict[int, int] = {}
     if tensor is not None and order.may_be_kept(batch):
         labels = _label_lengths(batch, last) or _lengths_in_parts(batch, last)
-    lengths = labels or masked or _own_lengths(batch)
+    lengths = labels or masked or _own_lengths(batch, None if tensor is None else last)
     beyond = {at: length for at, length in lengths.items() if length > limit}
     if in_order and bad is not None and tensor.dim() == 2 and tensor.shape[0] == count > 1:
         rows = rows_of.bad_rows(tensor, bad)  # one row of positions for each text
@@ -123,14 +123,21 @@ def _masked_lengths(batch: Batch, frames: Optional[list[FrameType]]) -> dict[int
     return {}
 
 
-def _own_lengths(batch: Batch) -> dict[int, int]:
-    """Position in the batch to length, as the data set's samples have it; {} unless the batch is as long."""
+def _own_lengths(batch: Batch, last: Optional[int]) -> dict[int, int]:
+    """Position in the batch to length, as the data set's samples have it; {} unless the batch is as long.
+    `last`: of samples with several sequences the one that is so long in the longest of them."""
     data_set = batch.loader.data_set()
     if data_set is None or len(batch.indices) > fetched.MAX_FETCHED:
         return {}
     with fetched.RandomState(data_set):
         asked = [fetched.fetch(data_set, index) for index in batch.indices]
-    lengths = {at: contents.longest(sample) for at, sample in enumerate(asked)}
+    runs = [[len(run) for run in contents.integers(sample)] for sample in asked]
+    alike = {len(run) for run in runs}
+    if len(alike) == 1 and alike != {1} and last is not None:
+        own = [list(place) for place in zip(*runs) if max(place) == last]
+        if len(own) == 1:
+            return dict(enumerate(own[0]))
+    lengths = {at: max(run, default=0) for at, run in enumerate(runs)}
     widest = max(lengths.values(), default=0)
     # Only if the collate function padded to the longest, and neither cut nor added, are they the batch's.
     shapes = [tuple(tensor.shape) for tensor in batch.tensors() if tensor.dim() == 2]

@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from typing import Any, Optional
 
-from trapline._fault.data import batches, columns, data_sets, recorded
+from trapline._fault.data import batches, columns, data_sets, entries, recorded
 from trapline._fault.data.samples import Located, row_of
 from trapline._fault.data.values import MAX_ELEMENTS, number
 from trapline._fault.program import owners, places, scope
@@ -23,7 +23,7 @@ def seen_facts(violation: dict[str, Any], located: Optional[Located]) -> Optiona
         from_set = _over_data_set(located, violation["scan"])
         if from_set is not None:
             return from_set
-    return _over_calls(violation, also)
+    return _over_column(violation) or _over_calls(violation, also)
 
 
 def _over_data_set(located: Located, scan: dict[str, Any]) -> Optional[Seen]:
@@ -44,19 +44,9 @@ def _over_data_set(located: Located, scan: dict[str, Any]) -> Optional[Seen]:
         whole = _same_part(located, values)
         if whole is None:
             return None
-        seen = _range(whole + located.found.constant, scan.get("also"), "dataset")
+        seen = _counted(whole, located.found.constant, scan)
         if seen is None:
             return None
-        if not whole.dtype.is_floating_point:
-            kinds = (whole[whole != scan["also"]] if "also" in scan else whole).unique()
-            seen["kinds"] = int(kinds.numel())
-            seen |= _gap(kinds + located.found.constant)
-        if type(scan.get("hi")) is int:
-            above = whole + located.found.constant
-            above = above[above >= scan["hi"]]
-            seen["beyond"] = (
-                int((above != scan.get("also")).sum()) if scan.get("also") is not None else len(above)
-            )
         others = _other_sets(data_set)
         if others:
             seen["several"] = True
@@ -69,6 +59,39 @@ def _over_data_set(located: Located, scan: dict[str, Any]) -> Optional[Seen]:
             seen["part"] = rest
         return seen
     return None
+
+
+def _counted(whole: Any, constant: int, scan: dict[str, Any]) -> Optional[Seen]:
+    """Of all numbers of a data set, to which the program adds a constant."""
+    also = scan.get("also")
+    seen = _range(whole + constant, also, "dataset")
+    if seen is None:
+        return None
+    if not whole.dtype.is_floating_point:
+        kinds = (whole[whole != also] if "also" in scan else whole).unique()
+        seen["kinds"] = int(kinds.numel())
+        seen |= _gap(kinds + constant)
+    if type(scan.get("hi")) is int:
+        above = whole + constant
+        above = above[above >= scan["hi"]]
+        seen["beyond"] = int((above != also).sum()) if also is not None else len(above)
+    return seen
+
+
+def _over_column(violation: dict[str, Any]) -> Optional[Seen]:
+    """Of the member of the data set that the program's text takes the numbers of."""
+    import torch
+
+    tensor, scan = violation["tensor"], violation["scan"]
+    if tensor.dtype.is_floating_point or tensor.numel() > MAX_ELEMENTS or not scope.is_at_hand(tensor):
+        return None
+    column = entries.column_of(violation.get("given", tensor))
+    if column is None or not bool(torch.isin(tensor.reshape(-1), column.values.to(tensor.dtype)).all()):
+        return None  # they are not just handed on
+    seen = _counted(column.values.to(tensor.dtype), 0, scan)
+    if seen is not None and len(column.values) != length(column.data_set):
+        seen["choice"] = True
+    return seen
 
 
 def _is_choice(data_set: Any) -> bool:

@@ -107,12 +107,24 @@ def passed_as(given: Any, variable: str = "") -> Optional[Facts]:
         if not names:
             return None
         own = frame.f_code.co_varnames[: frame.f_code.co_argcount + frame.f_code.co_kwonlyargcount]
+        if any(_changes(frame, name) for name in names):
+            return None  # it is no more what it was given
         made = next((name for name in names if name not in own), None)
         if made is not None and not depth:
             return None  # the line itself has it
         if made is not None:
             return {"name": made, "file": frame.f_code.co_filename, "line": scope.line_of(frame)}
     return None
+
+
+def _changes(frame: FrameType, name: str) -> bool:
+    """`index += 1`, above the line: what the caller has is changed with it."""
+    tree = calls.tree_of(frame.f_code)
+    here = scope.line_of(frame) - calls.first_line(frame.f_code) + 1
+    return any(
+        isinstance(node, ast.AugAssign) and _holds(node.target, name) and node.lineno < here
+        for node in (texts.nodes_of(tree) if tree is not None else ())
+    )
 
 
 def _by_function(frame: FrameType, name: str) -> Optional[Facts]:

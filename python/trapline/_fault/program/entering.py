@@ -17,6 +17,7 @@ from trapline._fault.program.texts import WRAPS, called
 _DEPTH = 12
 _ONWARD = ("tqdm", "trange", "list", "iter", "track")  # each gives out what it goes over
 _MOVES = ("float", "double", "half", "bfloat16", "byte", "requires_grad_", "pin_memory", "tolist")
+_INLINE = ("<listcomp>", "<genexpr>", "<dictcomp>", "<setcomp>")
 _CALLS = ("torch/nn/modules/module.py", "torch/utils/_contextlib.py", "torch/amp/autocast_mode.py")
 Key = Union[int, str]
 
@@ -83,6 +84,8 @@ def _before(at: _At) -> Union[_At, Entered, None]:
         for path, value in _bindings(node, at.name)
         if node.lineno < here or (isinstance(node, (ast.For, ast.AsyncFor)) and node.lineno == here)
     ]
+    if not bound and frame.f_code.co_name in _INLINE and at.frames[1:]:
+        return at._replace(frames=at.frames[1:], line=scope.line_of(at.frames[1]))
     if not bound:
         return _given(at)
     node, path, value = max(bound, key=lambda one: one[0].lineno)
@@ -158,8 +161,9 @@ def _of(node: ast.expr, at: _At, path: tuple[Key, ...]) -> Union[_At, Entered, N
 
 
 def _is_cut(key: ast.expr) -> bool:
-    parts = key.elts if isinstance(key, ast.Tuple) else [key]
-    return all(isinstance(part, (ast.Slice, ast.Constant)) for part in parts)
+    if isinstance(key, ast.Tuple):  # of several dimensions: a column, by whatever number
+        return any(isinstance(part, ast.Slice) or getattr(part, "value", 0) is ... for part in key.elts)
+    return isinstance(key, (ast.Slice, ast.Constant))
 
 
 def _given(at: _At) -> Union[_At, Entered, None]:

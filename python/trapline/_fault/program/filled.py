@@ -21,7 +21,7 @@ def filled_with(made: list[dict[str, Any]]) -> Optional[dict[str, Any]]:
         (file, node.lineno): node
         for file, tree in texts.user_trees()
         for node, value in _fills(tree)
-        if _leaf(value) in names
+        if _leaf(value) in names - {""}
     }
     if len(found) != 1:
         return None

@@ -50,9 +50,12 @@ class _Event(NamedTuple):
     each: bool = False
 
 
-def origin(at: At, path: Path = (), collate: Any = None) -> Union[At, Records, None]:
+def origin(
+    at: At, path: Path = (), collate: Any = None, members: Optional[list[str]] = None
+) -> Union[At, Records, None]:
     """`path`: the places in what the expression gives. `collate`: the function whose first parameter is the
-    records of a batch."""
+    records of a batch. `members` gets the names of the object's own members that the numbers went through,
+    the first of them as the last they were in."""
     step: Union[_Step, At, Records, None] = _Step(at, path)
     quoted: Optional[At] = None
     each: dict[int, At] = {}  # the comprehension around what it makes
@@ -61,6 +64,8 @@ def origin(at: At, path: Path = (), collate: Any = None) -> Union[At, Records, N
             break
         if isinstance(step.at.node, (ast.ListComp, ast.GeneratorExp)):
             each[id(step.at.node.elt)] = step.at
+        if members is not None and not step.path and _is_own(step.at.node):
+            members.append(step.at.node.attr)
         if _is_column(step.at.node) and not step.path:
             quoted = step.at
         step = _further(step, collate)
@@ -134,11 +139,15 @@ def _entry(at: At, node: ast.Subscript, path: Path, collate: Any) -> Union[_Step
 
 
 def _member(at: At, node: ast.Attribute, path: Path) -> Union[_Step, At, None]:
-    if isinstance(node.value, ast.Name) and node.value.id == "self":
+    if _is_own(node):
         return None if at.kind is None else _own(at, node.attr, path)
     if node.attr in _MEMBERS:
         return _Step(at._replace(node=node.value), path)
     return _column(at, node.attr, path)
+
+
+def _is_own(node: ast.expr) -> bool:
+    return isinstance(node, ast.Attribute) and getattr(node.value, "id", "") == "self"
 
 
 def _is_column(node: ast.expr) -> bool:
@@ -146,8 +155,7 @@ def _is_column(node: ast.expr) -> bool:
     if isinstance(node, ast.Subscript):
         key: Any = node.slice.elts[-1] if isinstance(node.slice, ast.Tuple) else node.slice
         return isinstance(key, ast.Constant) and type(key.value) is str
-    own = isinstance(node, ast.Attribute) and getattr(node.value, "id", "") == "self"
-    return isinstance(node, ast.Attribute) and not own and node.attr not in _MEMBERS
+    return isinstance(node, ast.Attribute) and not _is_own(node) and node.attr not in _MEMBERS
 
 
 def _column(at: At, key: str, path: Path) -> Union[_Step, At, None]:
