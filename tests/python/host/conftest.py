@@ -5,11 +5,15 @@ from __future__ import annotations
 import importlib.util
 import json
 import os
+import select
+import signal
 import subprocess
 import sys
+from collections.abc import Iterator
 from pathlib import Path
-from typing import Any
+from typing import Any, Optional
 
+import forked
 import pytest
 
 if importlib.util.find_spec("torch") is None:  # scripts/test.sh says so
@@ -17,6 +21,43 @@ if importlib.util.find_spec("torch") is None:  # scripts/test.sh says so
 
 ROOT = Path(__file__).resolve().parents[3]
 BUILD = Path(os.environ.get("TRAPLINE_BUILD_DIR") or ROOT / "build")
+
+
+class Forked:
+    """The process that programs are forked from; a new one where a program has not ended in time."""
+
+    def __init__(self) -> None:
+        self.process: Optional[subprocess.Popen[str]] = None
+
+    def run(self, request: dict[str, Any]) -> int:
+        if self.process is None:
+            self.process = subprocess.Popen(
+                [sys.executable, "-c", forked.STARTS],
+                env={**os.environ, "PYTHONPATH": str(Path(__file__).parent), "OMP_NUM_THREADS": "1"},
+                stdin=subprocess.PIPE,
+                stdout=subprocess.PIPE,
+                text=True,
+                start_new_session=True,
+            )
+        assert self.process.stdin and self.process.stdout
+        print(json.dumps(request), file=self.process.stdin, flush=True)
+        if not select.select([self.process.stdout], [], [], 120)[0]:
+            self.end()
+            pytest.fail("the program has not ended in two minutes", pytrace=False)
+        return int(self.process.stdout.readline())
+
+    def end(self) -> None:
+        if self.process is not None:
+            os.killpg(self.process.pid, signal.SIGKILL)
+            self.process.communicate()
+        self.process = None
+
+
+@pytest.fixture(scope="session")
+def parent() -> Iterator[Forked]:
+    one = Forked()
+    yield one
+    one.end()
 
 
 class Ended:
@@ -32,10 +73,13 @@ class Ended:
 
 
 @pytest.fixture
-def run(tmp_path: Path) -> Any:
-    """run(source, setup=...) -> Ended; `setup` installs a part of Trapline before the program starts."""
+def run(tmp_path: Path, parent: Forked) -> Any:
+    """run(source, setup=...) -> Ended; `setup` installs a part of Trapline before the program starts. `anew`:
+    in a process of its own, and not in one that has imported torch already."""
 
-    def start(source: str, setup: str = "", library: bool = True, **variables: str) -> Ended:
+    def start(
+        source: str, setup: str = "", library: bool = True, anew: bool = False, **variables: str
+    ) -> Ended:
         if library and not (BUILD / "lib" / "libtrapline.so").is_file():
             pytest.skip(f"no libtrapline.so in {BUILD}: run `make build`")
         reports = tmp_path / "reports"
@@ -56,13 +100,27 @@ def run(tmp_path: Path) -> Any:
             OMP_NUM_THREADS="1",
             **variables,
         )
-        ended = subprocess.run(  # noqa: PLW1510
-            [sys.executable, str(program)], env=environment, capture_output=True, text=True, timeout=120
-        )
+        streams = tmp_path / "out", tmp_path / "err"
+        if anew:
+            with streams[0].open("w") as out, streams[1].open("w") as err:
+                code = subprocess.run(  # noqa: PLW1510
+                    [sys.executable, str(program)], env=environment, stdout=out, stderr=err, timeout=120
+                ).returncode
+        else:
+            for stream in streams:
+                stream.write_bytes(b"")
+            code = parent.run(
+                {
+                    "program": str(program),
+                    "environment": environment,
+                    "out": str(streams[0]),
+                    "err": str(streams[1]),
+                }
+            )
         found = [
             json.loads(path.read_text(encoding="utf-8")) for path in sorted(reports.glob("finding-*.json"))
         ]
-        return Ended(ended.returncode, ended.stdout, ended.stderr, found)
+        return Ended(code, *(stream.read_text(encoding="utf-8") for stream in streams), found)
 
     return start
 

@@ -77,7 +77,7 @@ def test_an_exception_that_was_raised_from_the_error(run: Any) -> None:
         "        raise RuntimeError('other devices') from error\n"
         "def outer():\n    inner(torch.ones(2, device='meta'), torch.ones(2))\n\nouter()\n"
     )
-    finding = run(source, SETUP).finding
+    finding = run(source, SETUP, anew=True).finding
     functions = [frame["function"] for frame in finding["stack"]]
     assert functions[:3] == ["<module>", "outer", "inner"] and functions[3] == "mse_loss"
     assert finding["origin"]["line"] == 6
