@@ -54,8 +54,8 @@ TEST(AdvicePart, OneOfTheProgramsDataSets) {
             std::string::npos)
       << all(finding);
   EXPECT_EQ(finding.fix[0],
-            "compare how this data set makes its labels with the others: all have to use the same list of "
-            "classes");
+            "see whether this data set makes its labels as the others do, by the same list of classes, or "
+            "the size was taken of the others alone");
 }
 
 TEST(AdvicePart, ThoseOfTheTrainingAreOthers) {
@@ -113,14 +113,15 @@ TEST(AdvicePart, TargetsInPercent) {
                 "compare how `datasets[2]` makes its targets with the others: all have to lie in [0, 1]; "
                 "if its are percentages, divide them by 100 there, and only there"});
   facts["seen"]["part"]["bad"] = 1;  // a record of it
-  EXPECT_FALSE(says(diagnose(facts), "compare how")) << all(diagnose(facts));
+  EXPECT_FALSE(says(diagnose(facts), "as the others do")) << all(diagnose(facts));
 }
 
 TEST(AdvicePart, OfIds) {
   const Finding finding =
       diagnose(facts_of("embedding.indices", 7, 6, {{"seen", part_of(0, 7, {{"position", 0}})}}));
   EXPECT_EQ(finding.fix[0],
-            "compare how `datasets[0]` makes its ids with the others: all have to use the same numbering");
+            "see whether `datasets[0]` makes its ids as the others do, by the same numbering, or the size "
+            "was taken of the others alone");
   EXPECT_TRUE(
       says(finding, "size is right: there are 6 rows, and 7 is the highest of 150 ids of the whole data set"))
       << all(finding);

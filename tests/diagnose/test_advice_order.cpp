@@ -20,7 +20,7 @@ TEST(AdviceOrder, ATableIsMadeLargerLast) {
       f.fix.back().starts_with("`n_kinds=len(KINDS)` (main.py:40) says how many there are, and 9 is the "
                                "next number"))
       << all(f);
-  EXPECT_TRUE(f.fix.back().ends_with("give `kind` one row more")) << all(f);
+  EXPECT_TRUE(f.fix.back().ends_with("`kind` needs one row more")) << all(f);
   ids["made"] = made_at("n_kinds=9", "/a/main.py", 40);
   EXPECT_TRUE(diagnose(ids).fix.back().starts_with(
       "see as well whether the size is right: `kind` has 9 rows, by `n_kinds=9`"))

@@ -373,7 +373,7 @@ TEST(AdviceText, ACountOfNumbersWithGapsWantsNoPlaceMore) {
   EXPECT_TRUE(says(diagnose(facts), "of different numbers, where these have gaps")) << all(diagnose(facts));
   facts["seen"].erase("gap");
   facts["seen"]["here"] = 4;
-  EXPECT_TRUE(says(diagnose(facts), "give `out` one output more")) << all(diagnose(facts));
+  EXPECT_TRUE(says(diagnose(facts), "`out` needs one output more")) << all(diagnose(facts));
 }
 
 // Each number from 1 to the size, and no 0, in all of the data: how often the last occurs tells nothing.

@@ -152,9 +152,9 @@ TEST(AdviceTrue, ARareClassIsNoOtherListOfClasses) {
   labels["layer"] = layer("net.4", "out_features", 4);
   labels["seen"] = {{"min", 0}, {"max", 4}, {"count", 72}, {"source", "dataset"}, {"several", true}};
   labels["seen"]["part"] = part;
-  EXPECT_FALSE(says(diagnose(labels), "compare how")) << all(diagnose(labels));
+  EXPECT_FALSE(says(diagnose(labels), "as the others do")) << all(diagnose(labels));
   labels["seen"]["part"]["bad"] = 20;
-  EXPECT_TRUE(says(diagnose(labels), "compare how")) << all(diagnose(labels));
+  EXPECT_TRUE(says(diagnose(labels), "as the others do")) << all(diagnose(labels));
 }
 
 TEST(AdviceTrue, WhereNothingSpeaksOfTokensNoneStandAround) {

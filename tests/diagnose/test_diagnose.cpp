@@ -51,7 +51,8 @@ TEST(DiagnoseNan, ALabelIsNotMadeUp) {
   EXPECT_EQ(finding.fix[0],
             "find the cast (.long(), .int(), .to(torch.int64), .astype(int)) that makes `target`: NaN or Inf "
             "goes into it, "
-            "of 0/0 or log(0); or a missing label: give it its label, or drop its row, before");
+            "of 0/0 or log(0); or a missing label: see why it has none, and leave out what really has none, "
+            "before");
   EXPECT_EQ(finding.fix[1],
             "or, so that it does not count: labels = torch.nan_to_num(labels, nan=-100) before the cast");
   for (const std::string& line : finding.fix) {

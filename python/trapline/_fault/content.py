@@ -290,6 +290,9 @@ def look_into(
         add("assigned", lambda: given.given_facts(name, tensor))
         if "assigned" not in facts:
             add("assigned", lambda: entries.entry_facts(name, violation.get("given", tensor)))
+            if "arange(" in (facts.get("assigned") or {}).get("text", ""):  # a batch's places, no record's
+                facts.pop("sample", None)
+                add("sample", lambda: at_work.sample_facts([tensor], ""))
     if _indexes(operator):
         of = (violation.get("args") or {}).get("self")
         add("cut_since", lambda: stale.cut_since(of, facts.get("computed") or facts.get("assigned") or {}))

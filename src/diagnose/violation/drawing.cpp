@@ -114,8 +114,7 @@ void fix_multinomial(ViolationWriter& w) {
         break;
       }
       w.count_rows();
-      w.fix(fmt::format("every weight of that row is 0: {}, or leave the row out",
-                        w.look_at_value("the input")));
+      w.fix(fmt::format("every weight of that row is 0: {}", w.look_at_value("the input")));
       w.fix(
           "if the weights come from a mask, it leaves nothing, or only what is 0 already: check it for that "
           "row; where a softmax makes the weights, mask its scores instead, by -inf");

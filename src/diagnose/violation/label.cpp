@@ -171,21 +171,29 @@ void write_too_few_outputs(ViolationWriter& w) {
         w.hi()));
     return;
   }
-  const auto begin = static_cast<std::ptrdiff_t>(w.finding().fix.size());
-  if (w.fix_size(Situation::kClasses, more_outputs(w))) {
+  auto& fixes = w.finding().fix;
+  const auto begin = static_cast<std::ptrdiff_t>(fixes.size());
+  const bool open = w.fix_size(Situation::kClasses, more_outputs(w));
+  if (!open && !known)  // of a size that is counted it is asked why: the numbers are looked at first
+    fixes.insert(fixes.begin() + begin, fmt::format("{}: {}", w.look_at_making("the label"), w.outside()));
+  if (open) {
     const bool other = w.maybe_from_one();
     if (other) w.fix(w.from_one(w.in_code("labels")));
     const bool no_data = !w.facts.sample && w.facts.source.empty();
     const bool made = w.computes() || (w.facts.sample && w.facts.sample->by == "hand");  // no record's
-    const std::string mend = made      ? w.look_at_computation("the labels")
-                             : no_data ? w.look_at_making("the " + w.noun())
-                                       : fmt::format("correct the {}", w.nouns());
+    const std::string mend = made                          ? w.look_at_computation("the labels")
+                             : no_data || w.facts.assigned ? w.look_at_making("the " + w.noun())
+                                                           : fmt::format("correct the {}", w.nouns());
     // What one batch shows asks to be looked at first; only all labels say how many classes there are.
     const std::string unless =
         mend.starts_with("look") ? "" : fmt::format("if {} is not {}, ", w.value(), one_of_them(w));
-    auto& fixes = w.finding().fix;
+    const std::int64_t kinds =
+        w.facts.seen ? w.facts.seen->kinds.value_or(w.facts.seen->here.value_or(0)) : 0;
+    const bool dense = w.seen_min() == 0 && kinds == w.needed();  // then it is the size, as a rule
     if (known)
       w.fix(fmt::format("if {}, {}: {}", other ? "neither" : "not", mend, w.outside()));
+    else if (dense && !other)
+      w.fix(fmt::format("if it is, {}: {}", mend, w.outside()));
     else
       fixes.insert(fixes.begin() + begin, fmt::format("{}{}: {}", unless, mend, w.outside()));
   }

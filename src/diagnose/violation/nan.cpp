@@ -196,9 +196,8 @@ bool made(ViolationWriter& w) {
   if (divides_empty_rows(w)) {
     advice =
         "find why its divisor is 0: where exp() makes the numbers, all are too small for it (below -104 in "
-        "float32): take the highest off before, or use torch.softmax; where nothing is left of a row, leave "
-        "it "
-        "out, or give it probabilities; an epsilon makes a row of zeros of it, which is refused, too";
+        "float32): take the highest off before, or use torch.softmax; where nothing is left of a row, "
+        "find why: it has no probabilities, and an epsilon makes a row of zeros of it, which is refused, too";
   }
   w.fix(fmt::format("`{}`{}: {}", nan.made_by, statement, advice));
   return true;

@@ -42,8 +42,10 @@ bool ViolationWriter::write_part() {
   }
   // Rarer than half of what an average class has: one that the others happen to lack, not another list.
   if (noun() == "label" && part.min == part.others_min && 2 * part.bad * hi() < part.count) return false;
-  fix(fmt::format("compare how {} makes its {} with the others: all have to use the same {}", there, nouns(),
-                  noun() == "label" ? "list of classes" : "numbering"));
+  fix(
+      fmt::format("see whether {} makes its {} as the others do, by the same {}, or the size was taken of "
+                  "the others alone",
+                  there, nouns(), noun() == "label" ? "list of classes" : "numbering"));
   return true;
 }
 

@@ -24,14 +24,18 @@ bool ViolationWriter::write_counted_size() {
   // Where the numbers have gaps the last is none that was added: they are those of a longer list.
   const bool gaps =
       facts.seen && facts.seen->gap && facts.seen->kinds.value_or(facts.seen->here.value_or(0)) <= hi();
-  const bool next_alone = only(hi()) && seen_max() == hi() && !gaps;
+  constexpr std::int64_t kFew = 20;
+  const bool places =
+      facts.tensor.shape.size() >= 3 && kFew * facts.scan.bad <= facts.scan.total;  // of a map
+  const bool next_alone = only(hi()) && seen_max() == hi() && !gaps && !(places && is_class());
   if (next_alone && size.text.find("max(") != std::string::npos)
     fix(fmt::format("{} is the highest number, and no count: from 0 on there is one more, {}", where,
                     next(hi())));
   else if (next_alone)
     fix(fmt::format(
-        "{} says how many there are, and {} is the next number: where one number is kept for what is not "
-        "counted ({}), give {} one {} more",
+        "{} says how many there are, and {} is the next number: see what has it: where one number is kept "
+        "for "
+        "what is not counted ({}), {} needs one {} more",
         where, hi(), is_class() ? "background, no class" : "none, padding, an unknown one", layer(), unit));
   else
     fix(fmt::format(

@@ -175,9 +175,12 @@ void ViolationWriter::write_raw_number() {
       fmt::format("{}, far beyond {}: a raw number (a hash, a time, a key) that was not made one of {} {}",
                   opening(), range(), hi(), is_class() ? "classes" : "rows");
   fix(fmt::format("{}: {}", look_at_computation("the " + nouns()), outside()));
-  fix("raw numbers are numbered first, from 0, by one table for all of the data: number = {key: i for i, key "
-      "in "
-      "enumerate(sorted(set(keys)))}; a hash is taken modulo the number of rows");
+  // Beside valid ones they are another field of a record, and no key that all have.
+  if (2 * facts.scan.bad >= facts.scan.total)
+    fix("raw numbers are numbered first, from 0, by one table for all of the data: number = {key: i for i, "
+        "key "
+        "in "
+        "enumerate(sorted(set(keys)))}; a hash is taken modulo the number of rows");
   fix_sample();
 }
 
@@ -275,8 +278,8 @@ void ViolationWriter::write_nan_cast() {
   finding_.cause = Cause::kNanToIndex;
   const bool label = noun() == "label";  // one that is not known must not be made up
   const char* thing = label ? "label" : "value";
-  const char* what_to_do =
-      label ? "give it its label, or drop its row, before" : "fill it in, or leave its row out, before";
+  const char* what_to_do = label ? "see why it has none, and leave out what really has none, before"
+                                 : "fill it in, or leave its row out, before";
   if (facts.nan_cast) {
     const Frame& cast = facts.nan_cast->frame;
     finding_.summary = fmt::format("{}: NaN or Inf was cast to an integer in {}", opening(), place(cast));

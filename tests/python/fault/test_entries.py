@@ -102,6 +102,26 @@ def test_the_collate_function_makes_it_or_hands_it_on():
         assert quoted("y", y) == ("length", "at * 3 + 1")
 
 
+class Collator:
+    def __init__(self, step):
+        self.step = step
+
+    def __call__(self, records):
+        places = torch.arange(len(records)) * self.step
+        return torch.stack([record[0] for record in records]), places
+
+    def handing(self, records):
+        return [record[1] for record in records], len(records)
+
+
+def test_a_collator_and_a_method_of_one():
+    for x, places in DataLoader(Scaled(), batch_size=2, collate_fn=Collator(3)):
+        assert quoted("places", places) == ("places", "torch.arange(len(records)) * self.step")
+        assert quoted("x", x) == ("self.images", "LEVELS / 15.0")
+    for sizes, _ in DataLoader(Scaled(), batch_size=2, collate_fn=Collator(3).handing):
+        assert quoted("sizes", sizes) == ("length", "at * 3 + 1")
+
+
 def test_a_tensor_data_set_and_a_column_of_a_table():
     inputs, ratio = torch.ones(3), torch.tensor(TABLE["ratio"])
     loader = DataLoader(TensorDataset(inputs, ratio), batch_size=3)

@@ -5,7 +5,7 @@ its data set, or what a TensorDataset was made of. By the text; no sample is mad
 from __future__ import annotations
 
 import ast
-from types import FunctionType
+from types import CodeType, FunctionType, MethodType
 from typing import Any, NamedTuple, Optional
 
 from trapline._fault.data import batches, columns, data_sets, hand
@@ -81,8 +81,11 @@ def _is_of(value: Any) -> bool:
 
 
 def _of_batches(data_set: Any, collate: Any, path: Path, through: Optional[Through]) -> Optional[At]:
-    if isinstance(collate, FunctionType) and collate.__module__ != "torch.utils.data._utils.collate":
-        function = _function(collate.__name__, collate.__code__.co_filename)
+    made = collate.__func__ if isinstance(collate, MethodType) else collate
+    if not isinstance(made, FunctionType) and texts.is_users_class(type(made)):  # a collator
+        made = type(made).__dict__.get("__call__", made)
+    if isinstance(made, FunctionType) and made.__module__ != "torch.utils.data._utils.collate":
+        function = _function(made.__name__, made.__code__)
         at = None if function is None else _returned(function, path, collate=function.function)
         if not isinstance(at, Records):
             return at
@@ -90,14 +93,16 @@ def _of_batches(data_set: Any, collate: Any, path: Path, through: Optional[Throu
     return _of_records(data_set, path, through)
 
 
-def _function(name: str, of: str = "") -> Optional[At]:
-    """The text of a function of the program's: its only one of that name, or that of a file."""
+def _function(name: str, code: Optional[CodeType] = None) -> Optional[At]:
+    """The text of a function of the program's: its only one of that name, or that of the code."""
     found = [
         At(function, file, function, kind)
         for file, tree in texts.user_trees()
-        if of in ("", file)
+        if code is None or code.co_filename == file
         for function, kind in texts.functions(tree)
         if function is not None and function.name == name
+        if code is None
+        or function.lineno <= code.co_firstlineno + len(function.decorator_list) <= (function.end_lineno or 0)
     ]
     return found[0] if len(found) == 1 else None
 

@@ -25,7 +25,7 @@ _GATHERS = ("stack", "cat", "concatenate", "pad_sequence", "hstack", "vstack", "
 _MEMBERS = ("values", "array", "T", "data", "iloc", "loc", "at", "iat")
 _EMPTY = ("zeros", "ones", "empty", "full", "zeros_like", "ones_like", "empty_like", "full_like", "list")
 # A whole table: which of its columns it was is not said.
-_TABLES = ("DataFrame", "read_", "load", "fetch_", "merge", "open", "Table", "from_dict", "from_pandas")
+_TABLES = ("DataFrame", "read_", "merge", "Table", "from_dict", "from_pandas")
 
 
 class Records(NamedTuple):
@@ -44,7 +44,7 @@ class _Event(NamedTuple):
     one of what the value holds. `name`: what is written to."""
 
     line: int
-    value: Optional[ast.expr]
+    value: Any  # an expression; of `x += y` the statement
     path: Path
     name: str
     each: bool = False
@@ -59,11 +59,14 @@ def origin(
     step: Union[_Step, At, Records, None] = _Step(at, path)
     quoted: Optional[At] = None
     each: dict[int, At] = {}  # the comprehension around what it makes
+    whole: Optional[At] = None  # what the last variable was given
     for _ in range(_STEPS):
         if not isinstance(step, _Step):
             break
         if isinstance(step.at.node, (ast.ListComp, ast.GeneratorExp)):
             each[id(step.at.node.elt)] = step.at
+        if step.at.name and (whole is None or step.at.name != whole.name):
+            whole = step.at
         if members is not None and not step.path and _is_own(step.at.node):
             members.append(step.at.node.attr)
         if _is_column(step.at.node) and not step.path:
@@ -71,15 +74,23 @@ def origin(
         step = _further(step, collate)
     if isinstance(step, Records):
         return step
-    return each.get(id(step.node), step) if isinstance(step, At) else quoted
+    if not isinstance(step, At):
+        return quoted
+    found = each.get(id(step.node), step)
+    inside = whole is not None and any(part is found.node for part in ast.walk(whole.node))
+    return whole if whole is not None and inside else found
 
 
 def facts_of(at: At) -> dict[str, Any]:
     """Of what a function of the program's computes, its own statement."""
     inside = computed.as_written(texts.Returned(at.node, at.name, at.file))
-    if inside is not None:
+    if inside is not None and (inside["file"] != at.file or not _stands_in(at.node, inside["line"])):
         return inside
     return {"name": at.name, "text": computed.text_of(at.node), "file": at.file, "line": at.node.lineno}
+
+
+def _stands_in(node: Any, line: int) -> bool:
+    return bool(node.lineno <= line <= (node.end_lineno or line))
 
 
 def _further(step: _Step, collate: Any) -> Union[_Step, At, Records, None]:
@@ -103,7 +114,7 @@ def _further(step: _Step, collate: Any) -> Union[_Step, At, Records, None]:
         return _call(at, node, path)
     if isinstance(node, (ast.ListComp, ast.GeneratorExp)):
         return _Step(at._replace(node=node.elt), path)
-    return at if isinstance(node, ast.BinOp) and not path else None
+    return at if isinstance(node, (ast.BinOp, ast.AugAssign)) and not path else None
 
 
 def _call(at: At, node: ast.Call, path: Path) -> Union[_Step, At, None]:
@@ -204,7 +215,8 @@ def _variable(at: At, name: str, path: Path, collate: Any) -> Union[_Step, At, R
         return None
     if name in creations.parameters(at.function):
         if at.function is collate:
-            return Records(path) if name == creations.parameters(collate)[0] else None
+            own = [one for one in creations.parameters(collate) if one != "self"]
+            return Records(path) if name == own[0] else None
         given = list(creations.arguments(at, name))
         return _Step(given[0], path) if len(given) == 1 else None
     whole = texts.tree_of(at.file)
@@ -307,8 +319,7 @@ def _given(node: Any, name: str) -> Iterator[_Event]:
     elif isinstance(node, ast.AnnAssign) and node.value is not None and ast.unparse(node.target) == name:
         yield _Event(node.lineno, node.value, (), name)
     elif isinstance(node, ast.AugAssign) and ast.unparse(node.target) == name:
-        changed = ast.copy_location(ast.BinOp(node.target, node.op, node.value), node)
-        yield _Event(node.lineno, changed, (), name)
+        yield _Event(node.lineno, node, (), "")
     elif isinstance(node, ast.For):
         place = entering.place_of(node.target, name)
         gone = None if place is None else _gone_over(node.iter, place)
