@@ -387,5 +387,16 @@ TEST(AdviceText, CodesFromOneOfWhichTheLastIsRare) {
   EXPECT_FALSE(says(diagnose(facts), "counted from 1")) << all(diagnose(facts));
 }
 
+// `scores[0, token]`: dimension 1 of what the program has is not said to be 0.
+TEST(AdviceText, ADimensionOfASliceHasNoNumber) {
+  json facts = facts_of("index.indices", 59, 59);
+  facts["args"]["self"] = {{"shape", {59, 25}}, {"dtype", "float32"}};
+  EXPECT_NE(diagnose(facts).summary.find("dimension 0 of the input has 59"), std::string::npos)
+      << diagnose(facts).summary;
+  facts["selected"] = true;
+  EXPECT_NE(diagnose(facts).summary.find("that dimension of the input has 59"), std::string::npos)
+      << diagnose(facts).summary;
+}
+
 }  // namespace
 }  // namespace trapline::diagnose

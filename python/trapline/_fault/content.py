@@ -244,6 +244,7 @@ def look_into(
         add("fits", lambda: fits.fits_facts(violation))
         add("other_dimension", lambda: dimensions.other_dimension(violation))
         add("cut_from", lambda: dimensions.cut_from(violation))
+        add("selected", lambda: dimensions.is_selected(violation) or None)
         add("exchanged_index", lambda: dimensions.are_exchanged(violation) or None)
     if not nans.is_not_finite(scan):
         if not (facts.get("weights") or {}).get("bad"):

@@ -267,6 +267,7 @@ void read_advice(const json& object, Violation& facts) {
   facts.text = boolean(object, "text");
   facts.sequence = text(object, "sequence");
   facts.ranged = read_ranged(object);
+  facts.selected = boolean(object, "selected").value_or(false);
   if (object.contains("cut_from")) facts.cut_from = integer(object, "cut_from").value_or(0);
   if (const json* other = object_member(object, "other_dimension"))
     facts.other_dimension =

@@ -14,6 +14,7 @@ namespace {
 std::optional<std::int64_t> dimension(const ViolationWriter& w) {
   const Contract& row = *w.facts.contract;
   if (row.predicate == Predicate::kIndexList) {
+    if (w.facts.selected) return std::nullopt;  // x[0, index]: the program counts those of x
     const std::int64_t d = w.facts.scan.list_position.value_or(0);
     return w.facts.size("self", d) == w.hi() ? std::optional(d) : std::nullopt;
   }

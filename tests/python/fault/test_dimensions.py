@@ -103,3 +103,14 @@ def test_a_part_of_a_larger_tensor():
     assert of(table[:42].clone()) is None
     assert of(table[:, :2]) is None, "another dimension"
     assert of(table.reshape(512, 2)[:42]) is None or of(table.reshape(512, 2)[:42]) == 512
+
+
+def test_a_slice_has_other_dimensions():
+    def of(source):
+        return dimensions.is_selected(
+            make_violation("index.indices", torch.tensor([9]), -3, 3, {"self": source})
+        )
+
+    assert of(torch.zeros(1, 3, 4)[0]) is True
+    assert of(torch.zeros(3, 4)) is False
+    assert of(torch.zeros(6, 4)[:3]) is False

@@ -38,6 +38,13 @@ def other_dimension(violation: dict[str, Any]) -> Optional[dict[str, Any]]:
     return facts if exact or "batch" in facts else None
 
 
+def is_selected(violation: dict[str, Any]) -> bool:
+    """Of `x[0, index]` the indexed tensor is `x[0]`, which has another first dimension."""
+    source = (violation.get("args") or {}).get("self")
+    base = source._base if scope.is_tensor(source) and source._is_view() else None
+    return base is not None and base.dim() > source.dim()
+
+
 def cut_from(violation: dict[str, Any]) -> Optional[int]:
     """How many places the larger tensor has in the indexed dimension that the indexed one is a part of."""
     scan, arguments = violation["scan"], violation.get("args") or {}
