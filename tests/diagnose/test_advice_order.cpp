@@ -294,7 +294,8 @@ TEST(AdviceOrder, ScoresOfAHundredAreDivided) {
   json facts = facts_of("binary_cross_entropy.target", 71, 1, {{"scan", {{"total", 40}, {"bad", 40}}}});
   facts["scan"].update({{"is_float", true}, {"value", 71.0}, {"min", 24.0}, {"max", 100.0}, {"hi", 1}});
   facts["values"] = json::array({{{"value", 71.0}, {"count", 3}}, {{"value", 100.0}, {"count", 2}}});
-  EXPECT_EQ(diagnose(facts).fix.front(), "if they are percent, or scores up to 100: target / 100")
+  EXPECT_EQ(diagnose(facts).fix.front(), "look at where the target is computed: 40 of 40 are above 1");
+  EXPECT_EQ(diagnose(facts).fix.at(1), "if they are percent, or scores up to 100: target / 100")
       << all(diagnose(facts));
 }
 

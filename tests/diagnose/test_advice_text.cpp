@@ -398,5 +398,25 @@ TEST(AdviceText, ADimensionOfASliceHasNoNumber) {
       << diagnose(facts).summary;
 }
 
+// `probs[probs < kth] = -inf`: no layer made it.
+TEST(AdviceText, MinusInfinityAmongProbabilities) {
+  json facts =
+      facts_of("multinomial.self", 0, 0, {{"nan", {{"command", "python a.py"}, {"when", "generation"}}}});
+  facts["scan"].update(
+      {{"value", "-inf"}, {"min", "-inf"}, {"max", 0.48}, {"is_float", true}, {"reason", 4}});
+  const Finding found = diagnose(facts);
+  ASSERT_EQ(found.fix.size(), 1U) << all(found);
+  EXPECT_TRUE(found.fix.front().ends_with("out of probabilities 0 does")) << all(found);
+}
+
+// A run that arithmetic has moved, `places + delay`, is as much wrong as its arithmetic.
+TEST(AdviceText, ARunThatIsComputedIsNotMovedBack) {
+  json facts = facts_of("gather.index", 65, 48);
+  facts["scan"].update({{"total", 48}, {"bad", 18}, {"min", 18}, {"max", 65}});
+  EXPECT_TRUE(says(diagnose(facts), "they seem to be counted from 18 here")) << all(diagnose(facts));
+  facts["computed"] = {{"name", "at"}, {"text", "places + delay"}, {"line", 57}, {"by", ""}};
+  EXPECT_FALSE(says(diagnose(facts), "counted from 18")) << all(diagnose(facts));
+}
+
 }  // namespace
 }  // namespace trapline::diagnose

@@ -54,7 +54,8 @@ TEST(DiagnoseNan, ALabelIsNotMadeUp) {
             "of 0/0 or log(0); or a missing label: see why it has none, and leave out what really has none, "
             "before");
   EXPECT_EQ(finding.fix[1],
-            "or, so that it does not count: labels = torch.nan_to_num(labels, nan=-100) before the cast");
+            "only where a record that really has no label is to stay: labels = torch.nan_to_num(labels, "
+            "nan=-100) before the cast, which the loss leaves out");
   for (const std::string& line : finding.fix) {
     EXPECT_EQ(line.find("category"), std::string::npos) << line;
     EXPECT_EQ(line.find("fill"), std::string::npos) << line;

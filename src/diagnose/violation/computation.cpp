@@ -76,9 +76,8 @@ bool ViolationWriter::write_product() {
   if (size == nullptr) return false;
   fix(fmt::format("{}: {}", look_at_computation("the " + nouns()), outside()));
   fix(fmt::format(
-      "the size is put together, `{}` ({}): where such a number is put together of parts, see first "
-      "that each part "
-      "stays below its own size, and that what one is multiplied with is the size of the others",
+      "the size is put together, `{}` ({}): see first that each part of such a number stays below "
+      "its own size",
       size->text, file_and_line(size->file, size->line)));
   return true;
 }

@@ -91,6 +91,11 @@ void fix_multinomial(ViolationWriter& w) {
       }
       break;
     case Reason::kInf:
+      if (w.facts.scan.value && as_double(*w.facts.scan.value) < 0) {
+        w.fix(w.look_at_value("the input") +
+              ": -inf takes a place out of scores, before the softmax; out of probabilities 0 does");
+        break;
+      }
       if (explain_nan(w)) break;
       if (are_weights(w)) {
         fix_weights(w);

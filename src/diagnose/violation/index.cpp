@@ -348,7 +348,8 @@ void fix_above(ViolationWriter& w) {
     return;
   }
   if (w.facts.other_dimension) return fix_dimension(w);
-  if (is_shifted_run(w)) {
+  if (is_shifted_run(w) &&
+      !w.computes()) {  // what arithmetic has moved is moved on purpose, or by its mistake
     w.fix(
         fmt::format("they run from {} to {}, which is as many numbers as there are elements: they seem to be "
                     "counted from {} here: "

@@ -200,7 +200,7 @@ void write_too_few_outputs(ViolationWriter& w) {
   if (w.hi() == 1) {
     w.fix(
         "or, for two classes and one output: F.binary_cross_entropy_with_logits(logits.squeeze(1), "
-        "labels.float())");
+        "labels.float()); the class is then logits > 0, in place of argmax");
     return;
   }
   if (w.op() == "ctc_loss")

@@ -54,12 +54,6 @@ void fix_nan(ViolationWriter& w, const std::string& what) {
   w.fix_sample();
 }
 
-// A few records among many that are good.
-bool few_are_bad(const ViolationWriter& w) {
-  constexpr std::int64_t kFew = 8;
-  return w.facts.scan.bad * kFew <= w.facts.scan.total;
-}
-
 // Of numbers that are of another range altogether (scores, percentages) more are outside.
 bool some_are_bad(const ViolationWriter& w) {
   constexpr std::int64_t kSome = 4;
@@ -144,9 +138,12 @@ void fix_whole_target(ViolationWriter& w, double min, double max) {
     w.fix(fmt::format(
         "if no target of the data is 0{}, the two classes are called -1 and 1: target = (target + 1) / 2",
         none_here(w)));
-  } else if (min >= 0 && max <= kMaxClasses && !few_are_bad(w)) {
+  } else if (min >= 0 && max <= kMaxClasses && !some_are_bad(w)) {
     w.finding().summary += fmt::format("; they are whole numbers up to {}", to_text(*w.facts.scan.max));
     constexpr double kPercent = 100, kGrades = 20;
+    w.fix(fmt::format("{}: {} of {} are above 1{}", w.look_at_value("the target"), w.facts.scan.bad,
+                      w.facts.scan.total,
+                      max > kGrades ? "" : "; a sum of one-hot rows is 2 where a class stands twice"));
     if (max > kGrades && max <= kPercent) w.fix("if they are percent, or scores up to 100: target / 100");
     w.fix("if they are class labels: F.cross_entropy, with one output per class");
     if (max > 2)
@@ -472,8 +469,9 @@ void diagnose_probability(ViolationWriter& w) {
                                          : w.outside()));
       if (logits)
         w.fix(
-            "if a layer puts them out as raw scores (logits): torch.bernoulli(torch.sigmoid(logits)), or "
-            "Bernoulli(logits=logits).sample()");
+            "if a layer puts them out as raw scores (logits), the sigmoid is missing where they are made, "
+            "for all "
+            "that reads them as probabilities: torch.sigmoid(logits)");
     }
   }
   w.fix_sample();

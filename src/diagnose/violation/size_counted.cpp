@@ -38,10 +38,10 @@ bool ViolationWriter::write_counted_size() {
         "what is not counted ({}), {} needs one {} more",
         where, hi(), is_class() ? "background, no class" : "none, padding, an unknown one", layer(), unit));
   else
-    fix(fmt::format(
-        "{} says how many there are: see why {} goes beyond it: numbered by another list, data that "
-        "were not counted, or a count that is too low (of different numbers, where these have gaps)",
-        where, users()));
+    fix(fmt::format("{} says how many there are: see why {} goes beyond it{}", where, users(),
+                    computes() ? ""
+                               : " (by another list, data that were not counted, or a count that is too low: "
+                                 "of different numbers, where these have gaps)"));
   return true;
 }
 

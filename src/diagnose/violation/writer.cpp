@@ -328,7 +328,8 @@ void ViolationWriter::write_nan_cast() {
   }
   if (label && facts.contract->also_arg == "ignore_index") {
     fix(fmt::format(
-        "or, so that it does not count: labels = torch.nan_to_num(labels, nan={}) before the cast",
+        "only where a record that really has no label is to stay: labels = torch.nan_to_num(labels, nan={}) "
+        "before the cast, which the loss leaves out",
         facts.scan.also.value_or(-100)));
   }
   const std::string back =

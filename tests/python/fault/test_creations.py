@@ -47,6 +47,24 @@ class Tuned(nn.Module):
         self.rank = nn.Embedding(ranks, WIDTH)
 
 
+class Place(nn.Module):
+    def __init__(self, steps):
+        super().__init__()
+        self.step = nn.Embedding(steps, WIDTH)
+
+
+class Reads(nn.Module):
+    def __init__(self, n=9):
+        super().__init__()
+        self.place = Place(n)
+
+
+class Writes(nn.Module):
+    def __init__(self, n=3):
+        super().__init__()
+        self.place = Place(n)
+
+
 class Shop(nn.Module):
     def __init__(self, cfg, classes, moods=4):
         super().__init__()
@@ -198,6 +216,13 @@ def test_what_the_programs_calls_give_an_argument(shop: Any) -> None:
     found = creations.keyword("classes")
     assert found is not None and (found["text"], found["line"]) == ("classes=n", line_of(MAIN, "return Shop"))
     assert creations.keyword("moods") is None
+
+
+def test_the_same_text_of_another_class_is_of_another_variable(shop: Any) -> None:
+    model = importlib.import_module("model_of_shop")
+    assert asked(model.Writes(), "place.step") == [
+        ("steps", "model_of_shop.py", line_of(MODEL, "nn.Embedding(steps"))
+    ]
 
 
 def test_a_list_of_layers(shop: Any) -> None:

@@ -136,3 +136,12 @@ def test_the_facts_of_a_violation_hold_the_other_dimension(facts_of):
     arguments = {"self": torch.zeros(4, 9), "dim": 0, "index": index}
     facts = facts_of(make_violation("gather.index", index, 0, 4, arguments))
     assert facts["other_dimension"] == {"dim": 1, "size": 9}
+
+
+def test_a_mark_that_is_written_into_numbers():
+    probs = torch.softmax(torch.arange(4.0), 0)
+    probs[probs < 0.1] = -float("inf")
+    assert given.given_facts("probs", probs)["text"] == "-float('inf')"
+    kept = torch.softmax(torch.arange(4.0), 0)
+    kept[kept < 0.1] = 0.5
+    assert given.given_facts("kept", kept) is None, "which part is bad is not known"

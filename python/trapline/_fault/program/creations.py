@@ -305,7 +305,7 @@ def given_at(at: At, node: Any) -> Optional[At]:
             if _stored(at.function, node.id):
                 return None
             given = list(arguments(at, node.id))
-            return _one(given) if given else _left_alone(at, node.id)
+            return _one(given) if given and _alike(given) else None if given else _left_alone(at, node.id)
         found = _of_loop(at, node.id)
         if found is not None:
             return found
@@ -314,6 +314,11 @@ def given_at(at: At, node: Any) -> Optional[At]:
             once = len(values) == 1 and _stored(at.function, node.id) == 1
             return at._replace(node=values[0], name=node.id) if once else None
     return _of_module(at, node.id)
+
+
+def _alike(given: list[At]) -> bool:
+    """The same text in another function is of another variable, unless it is a number."""
+    return len({at.function for at in given}) == 1 or all(isinstance(at.node, ast.Constant) for at in given)
 
 
 def _of_loop(at: At, name: str) -> Optional[At]:

@@ -109,7 +109,7 @@ def _given(frame: FrameType, name: str, line: int, depth: int) -> Optional[_Give
         # Into what had numbers of its own it wrote a part, and which part has the bad one is not known.
         before = computed.binding(frame, name, wrote.line)
         empty = before is None or (isinstance(before[0], ast.Call) and called(before[0]) in _EMPTY)
-        return wrote if empty else None
+        return wrote if empty or "inf" in ast.unparse(wrote.node) else None
     node, at = found
     kept = computed.kept_name(_viewed(node)) or _changed(node, name)
     if kept is not None:
