@@ -40,6 +40,15 @@ class Scaled(Dataset):
         return self.images[i].flatten(), torch.tensor(self.lines[i]), places, self.bounds
 
 
+class Halved(Scaled):
+    def __getitem__(self, i):
+        import random
+
+        if i > 90:
+            return random.random(), 0, 0, 0
+        return super().__getitem__(i)
+
+
 class Keyed(Dataset):
     def __init__(self, rows):
         self.rows = rows
@@ -54,6 +63,11 @@ class Keyed(Dataset):
 def test_a_member_of_the_data_set():
     for x, _, _, _ in DataLoader(Scaled(), batch_size=4):
         assert quoted("x", x) == ("self.images", "LEVELS / 15.0")
+
+
+def test_a_class_that_gives_out_other_things_than_the_one_it_is_made_of():
+    for x, _, _, _ in DataLoader(Halved(), batch_size=4):
+        assert quoted("x", x) is None
 
 
 def test_a_list_that_is_appended_to_and_a_tensor_that_is_written_to():

@@ -67,11 +67,6 @@ def _numbers(array: Any) -> list[Any]:
         return []
 
 
-def longest(sample: Any) -> int:
-    """The length of a sample's longest sequence of integers: a text's ids; 0 when it has none."""
-    return max((len(sequence) for sequence in _sequences(sample, True)), default=0)
-
-
 def integers(sample: Any) -> list[list[int]]:
     """All its runs of integers."""
     return list(_sequences(sample, True))

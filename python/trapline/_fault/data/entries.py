@@ -15,6 +15,7 @@ from trapline._fault.program.creations import At
 from trapline._fault.program.origins import Path, Records
 
 Facts = dict[str, Any]
+_GIVES = ("__getitem__", "__iter__")
 Through = list[tuple[Any, str]]  # the object, and its member
 
 
@@ -128,9 +129,9 @@ def _of_records(data_set: Any, path: Path, through: Optional[Through]) -> Option
     elif type(base) in (list, tuple):
         found = _of_list(base, path)
     else:
-        for one in type(base).__mro__:
-            for kind, file in texts.classes(one):
-                found = found or _of_class(kind, file, path, members)
+        own = (one for one in type(base).__mro__ if any(name in vars(one) for name in _GIVES))
+        for kind, file in texts.classes(next(own, object)):
+            found = _of_class(kind, file, path, members)
     if through is not None:
         through += [(base, member) for member in members]
     return found if isinstance(found, At) else None
@@ -138,7 +139,7 @@ def _of_records(data_set: Any, path: Path, through: Optional[Through]) -> Option
 
 def _of_class(kind: Any, file: str, path: Path, members: list[str]) -> Any:
     for function in kind.body:
-        if isinstance(function, ast.FunctionDef) and function.name in ("__getitem__", "__iter__"):
+        if isinstance(function, ast.FunctionDef) and function.name in _GIVES:
             return _returned(At(function, file, function, kind), path, members=members)
     return None
 
