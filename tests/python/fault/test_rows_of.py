@@ -377,3 +377,20 @@ def test_what_is_bad_in_most_rows_is_no_draw():
         violation = make_violation("embedding.indices", ids, 0, 50, {"indices": ids}, frames=[])
         found = which.sample_of(violation, None, False, [])
     assert (found["batch"], found["by"]) == (0, "hand") and "dataset_index" not in found
+
+
+def cells(points):
+    return (points * 4).long()
+
+
+def test_the_record_that_the_statement_computes_of():
+    scans = [torch.rand(6) + at for at in range(7)]
+    others = torch.arange(6)
+    found = []
+    for points in scans:
+        cell = cells(points) + 1
+        apart = others + 1
+        found.append((rows_of.at_in_loop({"value": 881}, cell), rows_of.at_in_loop({"value": 881}, apart)))
+    taken, apart = found[3]
+    assert taken["by"] == "loop" and taken["dataset_index"] == 3, taken
+    assert apart is None, "which has nothing of the record"

@@ -194,15 +194,16 @@ def selected(tensor: Any, scan: dict[str, Any], predicate: Optional[int]) -> Opt
     return {**records.sample(name, whole, len(whole), at, row, likely=True), "by": "row"}
 
 
-def at_in_loop(scan: Optional[dict[str, Any]] = None) -> Optional[Sample]:
+def at_in_loop(scan: Optional[dict[str, Any]] = None, tensor: Any = None) -> Optional[Sample]:
     """What the innermost loop of the program is at, where a list or dictionary of its own has it. With `scan`
-    not a record of numbers that does not hold the bad one: the program has made it."""
+    not a record of numbers that does not hold the bad one: the program has made it, and of that record only
+    where the statement that computes `tensor` takes it."""
     for frame in holders.user_frames():
         for count, drawn in enumerate(loops.drawn(frame)):
             if count == _MAX_LOOPS:
                 break
             for value in drawn:
-                found = entry_of(value) if _is_data(value) and _may_hold(value, scan) else None
+                found = entry_of(value) if _is_data(value) and _may_hold(value, scan, tensor) else None
                 if found is not None:
                     return {**found, "by": "loop"}
         by_number = asked.in_loop(frame)
@@ -211,11 +212,13 @@ def at_in_loop(scan: Optional[dict[str, Any]] = None) -> Optional[Sample]:
     return None
 
 
-def _may_hold(value: Any, scan: Optional[dict[str, Any]]) -> bool:
+def _may_hold(value: Any, scan: Optional[dict[str, Any]], tensor: Any) -> bool:
     bad = (scan or {}).get("value")
     numbers = type(value) in (list, tuple) and all(type(one) is int for one in value)
     array = holders.is_array(value)
-    return type(bad) is not int or not (numbers or array) or contents.holds(value, [bad])
+    if type(bad) is not int or not (numbers or array) or contents.holds(value, [bad]):
+        return True
+    return tensor is not None and computed.takes(value, tensor)
 
 
 def _is_data(value: Any) -> bool:

@@ -105,4 +105,4 @@ def _at_least(violation: dict[str, Any], predicate: Any) -> Any:
     found = found or rows_of.of_records(tensor, scan, predicate)
     found = found or rows_of.cut_by_hand(tensor, scan, predicate) or rows_of.selected(tensor, scan, predicate)
     found = found or made_of.sample_facts(tensor, scan, predicate)
-    return found or at_work.sample_facts([tensor], "") or rows_of.at_in_loop(scan)
+    return found or at_work.sample_facts([tensor], "") or rows_of.at_in_loop(scan, tensor)

@@ -58,6 +58,16 @@ def operands_of(variable: str, given: Any, first: int) -> list[operands.Operand]
     return []
 
 
+def takes(value: Any, given: Any) -> bool:
+    """The statement that computes these numbers has a variable with that value: `cell = bins_of(points)`."""
+    return any(
+        isinstance(part, ast.Name) and frame.f_locals.get(part.id) is value
+        for frame, _, node, _ in _statements("", given)
+        if node is not None
+        for part in ast.walk(node)
+    )
+
+
 def _statements(variable: str, given: Any) -> Iterator[tuple[FrameType, str, Optional[ast.expr], int]]:
     """Each frame, innermost first, and the computation that it gave the numbers by; None where its variable
     was given something else."""
