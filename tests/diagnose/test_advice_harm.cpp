@@ -98,7 +98,8 @@ TEST(AdviceHarm, WhatMinusOneStandsForWhereTheSourceSaysIt) {
   ids["codes"] = codes;
   EXPECT_FALSE(says(diagnose(ids), "if -1")) << all(diagnose(ids));
   EXPECT_TRUE(says(diagnose(ids),
-                   "`df['city'].cat.codes` (line 8) has -1 for a missing value; it needs a row of its own"))
+                   "`df['city'].cat.codes` (line 8) has -1 for a missing value: see what it is there; only "
+                   "what is really missing gets a row"))
       << all(diagnose(ids));
   json labels = facts_of("nll_loss_forward.target", -1, 9);
   EXPECT_TRUE(says(diagnose(labels), "if -1 marks")) << all(diagnose(labels));

@@ -174,8 +174,8 @@ void write_sampler(ViolationWriter& w) {
       "multinomial: {} is {}, but the weights of a sampler must be finite and >= 0", where, w.value());
   if (reason == Reason::kNan || reason == Reason::kInf) {
     w.fix(fmt::format(
-        "look at where {} is computed: 1 / count is Inf for a class without a sample, and 0 * Inf is NaN: "
-        "counts.clamp(min=1)",
+        "look at where {} is computed: a divisor is 0 there, as a count is of a class without a sample "
+        "(counts.clamp(min=1)), and a logarithm of 1; 0 * Inf is NaN",
         name));
     return;
   }

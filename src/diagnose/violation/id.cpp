@@ -303,7 +303,13 @@ void write_off_range(ViolationWriter& w) {
           "correct "
           "it, or leave such records out");
     } else if (w.facts.codes && w.integer() == -1) {
-      w.fix(w.of_codes() + "; it needs a row of its own: codes + 1, and a table with one row more");
+      w.fix(
+          w.of_codes() +
+          (w.facts.codes->edges
+               ? ": a value beyond the edges, or on the lowest one, is in no bin: pd.cut(..., "
+                 "include_lowest=True), edges that go from -inf to inf"
+               : ": see what it is there; only what is really missing gets a row of its own (codes + 1, and "
+                 "a table with one row more)"));
     } else if (is_position_table(w) && w.integer() == -1 && !w.all_bad()) {
       w.fix(
           "positions that are a count of the mask less 1 are -1 where a row is padded on the left: "

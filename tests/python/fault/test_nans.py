@@ -9,6 +9,7 @@ torch = pytest.importorskip("torch")
 from torch import nn  # noqa: E402
 from trapline._fault.data import recorded  # noqa: E402
 from trapline._fault.model import nans  # noqa: E402
+from trapline._fault.program import calls  # noqa: E402
 
 NAN = float("nan")
 
@@ -359,3 +360,11 @@ def test_what_a_model_is_given_of_a_size_alone():
     given, *_ = step(torch.nn.Linear(2, 2), real)
     names = [name for _, name, _ in given if name != "torch"]
     assert names == ["real", "real"]  # of new_zeros and of the sum
+
+
+def test_of_a_call_in_a_call_each_module_has_its_own():
+    model, criterion = torch.nn.Linear(2, 1), torch.nn.MSELoss()
+    xb, yb = torch.ones(3, 2), torch.ones(3, 1)
+    criterion(model(xb), yb)
+    found = {(called, name) for called, name, _ in calls.model_inputs(sys._getframe())}
+    assert found == {("criterion", "yb"), ("model", "xb")}

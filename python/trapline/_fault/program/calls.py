@@ -30,10 +30,13 @@ def model_inputs(frame: FrameType) -> Iterator[tuple[str, str, Any]]:
     if tree is None:
         return
     calls = [(node, model) for node in _in_order(tree) for model in [_model(node, frame)] if model]
-    outputs = _assigned(tree, {id(node) for node, _ in calls})
+    models = {id(node) for node, _ in calls}
+    outputs = _assigned(tree, models)
     for node, model in calls:
         for argument in [*node.args, *(keyword.value for keyword in node.keywords)]:
             sizes = {id(part) for one in ast.walk(argument) for part in _only_its_size(one)}
+            # Of `criterion(model(x), y)` the x goes into `model`.
+            sizes |= {id(part) for one in ast.walk(argument) if id(one) in models for part in ast.walk(one)}
             for name in ast.walk(argument):
                 if isinstance(name, ast.Name) and name.id not in outputs and id(name) not in sizes:
                     value = resolve(name, frame)

@@ -111,9 +111,11 @@ def _adds(node: ast.BinOp) -> bool:
     return number and isinstance(node.op, (ast.Add, ast.Sub)) and all(map(_adds, inside))
 
 
-def _one(found: list[At]) -> Optional[At]:
-    """The one place; of several that say the same the first."""
-    texts_ = {ast.dump(at.node) for at in found}
+def _one(found: list[At], together: bool = False) -> Optional[At]:
+    """The one place; of several that say the same the first. `together`: the same name in another function is
+    another variable."""
+    apart = together and not isinstance(found[0].node, ast.Constant)
+    texts_ = {(ast.dump(at.node), at.function if apart else None) for at in found}
     return found[0] if len(texts_) == 1 else None
 
 
@@ -305,7 +307,7 @@ def given_at(at: At, node: Any) -> Optional[At]:
             if _stored(at.function, node.id):
                 return None
             given = list(arguments(at, node.id))
-            return _one(given) if given and _alike(given) else None if given else _left_alone(at, node.id)
+            return _one(given, together=True) if given else _left_alone(at, node.id)
         found = _of_loop(at, node.id)
         if found is not None:
             return found
@@ -314,11 +316,6 @@ def given_at(at: At, node: Any) -> Optional[At]:
             once = len(values) == 1 and _stored(at.function, node.id) == 1
             return at._replace(node=values[0], name=node.id) if once else None
     return _of_module(at, node.id)
-
-
-def _alike(given: list[At]) -> bool:
-    """The same text in another function is of another variable, unless it is a number."""
-    return len({at.function for at in given}) == 1 or all(isinstance(at.node, ast.Constant) for at in given)
 
 
 def _of_loop(at: At, name: str) -> Optional[At]:
