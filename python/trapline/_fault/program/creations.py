@@ -45,8 +45,8 @@ class At(NamedTuple):
 
 def made(layer: Optional[dict[str, Any]], library: dict[str, Any]) -> list[Step]:
     """Where the program makes the layer, or the library's model that has it."""
-    found = made_at(layer, libraries.around_layer(layer))
-    return found or (made_by_library(library) if library.get("maker") else [])
+    own = made_at(layer, libraries.around_layer(layer))
+    return own or (made_by_library(library) if library.get("maker") else [])
 
 
 def made_at(layer: Optional[dict[str, Any]], around: list[Any]) -> list[Step]:
@@ -68,7 +68,11 @@ def made_at(layer: Optional[dict[str, Any]], around: list[Any]) -> list[Step]:
     if decided.is_placeholder(steps[-1].node, steps[-1].file):
         steps.pop()
     last = steps[-1]
-    if isinstance(last.node, ast.Constant) and last.node.value != size and not _computed(steps):
+    if (
+        isinstance(last.node, ast.Constant)
+        and last.node.value != size
+        and not any(isinstance(at.node, ast.BinOp) for at in steps)
+    ):
         return []
     found = [_step(expression)]
     if last is expression and isinstance(expression.node, ast.BinOp):
@@ -96,10 +100,6 @@ def _step(at: At, whole: bool = False) -> Step:
         text = f"{at.name}=..." if named else text[: _MAX_TEXT - 3] + "..."
     step: Step = {"text": text, "file": at.file, "line": at.node.lineno}
     return {**step, "whole": True} if whole else step
-
-
-def _computed(steps: list[At]) -> bool:
-    return any(isinstance(at.node, ast.BinOp) for at in steps)
 
 
 def _adds(node: ast.BinOp) -> bool:
