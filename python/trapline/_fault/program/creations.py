@@ -68,11 +68,8 @@ def made_at(layer: Optional[dict[str, Any]], around: list[Any]) -> list[Step]:
     if decided.is_placeholder(steps[-1].node, steps[-1].file):
         steps.pop()
     last = steps[-1]
-    if (
-        isinstance(last.node, ast.Constant)
-        and last.node.value != size
-        and not any(isinstance(at.node, ast.BinOp) for at in steps)
-    ):
+    computed = any(isinstance(at.node, ast.BinOp) for at in steps)
+    if isinstance(last.node, ast.Constant) and last.node.value != size and not computed:
         return []
     found = [_step(expression)]
     if last is expression and isinstance(expression.node, ast.BinOp):
@@ -121,12 +118,12 @@ def _one(found: list[At], together: bool = False) -> Optional[At]:
 
 def _agreeing(found: list[At], layer: dict[str, Any]) -> list[At]:
     """Without those that make it of another number."""
-    kept = []
-    for at in found:
-        size = _size_of(at, layer)
-        if size is None or not isinstance(size.node, ast.Constant) or size.node.value == layer["value"]:
-            kept.append(at)
-    return kept
+
+    def agrees(size: Optional[At]) -> bool:
+        number = size.node.value if size and isinstance(size.node, ast.Constant) else layer["value"]
+        return bool(number == layer["value"])
+
+    return [at for at in found if agrees(_size_of(at, layer))]
 
 
 def _makers(name: str, around: list[Any]) -> Iterator[At]:
