@@ -139,6 +139,7 @@ bool ViolationWriter::write_numbered_here() {
       "these {} have just {} different values, as many as there are {}: {}; where all of the data has "
       "just these, number them by one list for all of it",
       facts.scan.total, hi(), label ? "classes" : "places", own));
+  if (is_class()) finding_.also = {Cause::kNumClassesMismatch};
   return true;
 }
 

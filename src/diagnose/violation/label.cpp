@@ -470,7 +470,7 @@ void diagnose_label(ViolationWriter& w) {
     write_too_few_outputs(w);
     w.fix_sample();
   } else if (w.write_numbered_here()) {
-    w.finding().also = {Cause::kNumClassesMismatch};
+    // That is all.
   } else if (has_gaps(w)) {
     write_gaps(w);
   } else if (w.likely() && !interpolated(w)) {
