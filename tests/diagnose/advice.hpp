@@ -52,6 +52,12 @@ inline bool says(const Finding& finding, std::string_view words) {
                      [&](const std::string& line) { return line.find(words) != std::string::npos; });
 }
 
+// Asks for a larger size, or whether it is right, in whatever words.
+inline bool speaks_of_size(const Finding& finding) {
+  return says(finding, "size is right") || says(finding, "meant to be more") || says(finding, "more rows") ||
+         says(finding, "more outputs");
+}
+
 inline std::string all(const Finding& finding) {
   std::string text = finding.summary;
   for (const std::string& line : finding.fix) text += "\n" + line;

@@ -78,7 +78,7 @@ TEST(AdviceHarm, CoordinatesAreScaledAndTheTableStays) {
   EXPECT_EQ(info(finding.cause).code, "TL103") << "a coordinate is no place in a text";
   EXPECT_TRUE(says(finding, "coordinates are scaled to the range")) << all(finding);
   EXPECT_FALSE(says(finding, "more positions")) << all(finding);
-  EXPECT_FALSE(says(finding, "size is right")) << all(finding);
+  EXPECT_FALSE(speaks_of_size(finding)) << all(finding);
 }
 
 TEST(AdviceHarm, OnlyANumberThatProgramsWriteForNothingIsAMarker) {

@@ -90,7 +90,7 @@ TEST(AdvicePart, ThoseOfAnotherTable) {
       finding.fix.front(),
       "look at whether ids and tables are paired in the same order: `tables.0` has 2, and as many as these "
       "need has `tables.2`: a tuple, a list and zip() pair by order, not by name");
-  EXPECT_FALSE(says(finding, "size is right")) << all(finding);
+  EXPECT_FALSE(speaks_of_size(finding)) << all(finding);
 }
 
 TEST(AdvicePart, TargetsInPercent) {

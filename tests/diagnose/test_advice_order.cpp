@@ -57,7 +57,7 @@ TEST(AdviceOrder, NoTableForAMarkOrAWrappedNumber) {
     json ids = facts_of("embedding.indices", value, 13, {{"scan", {{"total", 112}}}});
     ids["layer"] = layer("jump", "num_embeddings", 13);
     EXPECT_TRUE(says(diagnose(ids), words)) << all(diagnose(ids));
-    EXPECT_FALSE(says(diagnose(ids), "size is right")) << all(diagnose(ids));
+    EXPECT_FALSE(speaks_of_size(diagnose(ids))) << all(diagnose(ids));
   }
   json ids = facts_of("embedding.indices", 100, 13, {{"scan", {{"total", 112}}}});
   ids["layer"] = layer("jump", "num_embeddings", 13);
@@ -98,7 +98,7 @@ TEST(AdviceOrder, ANanInTheSampleComesFirst) {
   ids["layer"] = layer("tables.1", "num_embeddings", 17);
   ids["sample"] = {{"batch", 9}, {"row", 1}, {"dataset_index", 36}, {"by", "rows"}, {"likely", true}};
   EXPECT_TRUE(diagnose(ids).fix.front().starts_with("that sample has NaN or Inf")) << all(diagnose(ids));
-  EXPECT_FALSE(says(diagnose(ids), "size is right")) << all(diagnose(ids));
+  EXPECT_FALSE(speaks_of_size(diagnose(ids))) << all(diagnose(ids));
 }
 
 // One number fits any tensor that is long enough.

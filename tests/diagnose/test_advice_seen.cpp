@@ -216,7 +216,7 @@ TEST(AdviceSeen, WhatASearchMadeOfNanNeedsNoRow) {
       "rh[1] is NaN: mend it, or leave it out, before the index is computed of it (a search among edges "
       "puts NaN behind the last one)");
   EXPECT_FALSE(says(finding, "buckets")) << all(finding);
-  EXPECT_FALSE(says(finding, "size is right")) << all(finding);
+  EXPECT_FALSE(speaks_of_size(finding)) << all(finding);
 }
 
 // -100 is left out by the loss: it lies on no side.

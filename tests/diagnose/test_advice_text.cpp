@@ -96,7 +96,7 @@ TEST(AdviceText, NumbersOfALongerListAreNumberedHere) {
   labels["layer"] = layer("net.7", "out_features", 5);
   EXPECT_TRUE(says(diagnose(labels), "these 15 have just 5 different values, as many as there are classes"))
       << all(diagnose(labels));
-  EXPECT_FALSE(says(diagnose(labels), "size is right")) << all(diagnose(labels));
+  EXPECT_FALSE(speaks_of_size(diagnose(labels))) << all(diagnose(labels));
   labels["seen"]["here"] = 6;
   EXPECT_FALSE(says(diagnose(labels), "different values")) << all(diagnose(labels));
   EXPECT_TRUE(says(diagnose(numbered("index_add.index")), "(the groups of a batch), number them there"))
@@ -215,7 +215,7 @@ TEST(AdviceText, ASizeThatTheProgramCounts) {
   facts["made"] = json::array({{{"text", "data.num('item_id')"}, {"file", "/a/run.py"}, {"line", 90}}});
   EXPECT_TRUE(says(diagnose(facts), "`data.num('item_id')` (run.py:90) says how many there are: see why"))
       << all(diagnose(facts));
-  EXPECT_FALSE(says(diagnose(facts), "size is right")) << all(diagnose(facts));
+  EXPECT_FALSE(speaks_of_size(diagnose(facts))) << all(diagnose(facts));
   facts["made"][0]["text"] = "max(ids)";
   facts["scan"]["max"] = 61;
   facts["values"] = {{61, 3}};
@@ -258,7 +258,7 @@ TEST(AdviceText, LabelsWithGapsAreNumberedFirst) {
   facts["seen"] = {{"min", 0}, {"max", 4}, {"count", 18432}, {"source", "calls"}, {"here", 4}, {"gap", 3}};
   EXPECT_TRUE(says(diagnose(facts), "only 4 different numbers occur of 0 to 4, and 3 does not"))
       << all(diagnose(facts));
-  EXPECT_FALSE(says(diagnose(facts), "size is right")) << all(diagnose(facts));
+  EXPECT_FALSE(speaks_of_size(diagnose(facts))) << all(diagnose(facts));
   facts["seen"]["here"] = 5;
   facts["seen"].erase("gap");
   EXPECT_TRUE(says(diagnose(facts), "size is right")) << all(diagnose(facts));
@@ -416,6 +416,28 @@ TEST(AdviceText, ARunThatIsComputedIsNotMovedBack) {
   EXPECT_TRUE(says(diagnose(facts), "they seem to be counted from 18 here")) << all(diagnose(facts));
   facts["computed"] = {{"name", "at"}, {"text", "places + delay"}, {"line", 57}, {"by", ""}};
   EXPECT_FALSE(says(diagnose(facts), "counted from 18")) << all(diagnose(facts));
+}
+
+// Each class from 0 on stands in the batch: the size is asked for first, and where a library's setting is
+// named the labels are not spoken of as if it had been asked.
+TEST(AdviceText, LabelsWithoutAGapAskForTheSizeFirst) {
+  json facts = facts_of("nll_loss_forward.target", 4, 4, {{"layer", layer("classifier", "out_features", 4)}});
+  facts["scan"].update({{"min", 0}, {"max", 4}, {"bad", 10}, {"total", 50}});
+  facts["values"] = json::array({json::array({4, 10})});
+  facts["seen"] = {{"min", 0}, {"max", 4}, {"count", 50}, {"source", "calls"}, {"here", 5}};
+  const Finding found = diagnose(facts);
+  EXPECT_TRUE(
+      found.fix.front().starts_with("see as well whether the size is right: `classifier` has 4 outputs"))
+      << all(found);
+  EXPECT_TRUE(found.fix.at(1).starts_with("if it is, look at where")) << all(found);
+  facts["library"] = {
+      {"caller", "transformers"},
+      {"owner", "transformers"},
+      {"maker", "BertForSequenceClassification"},
+      {"owners", json::array({"transformers.models.bert.modeling_bert.BertForSequenceClassification",
+                              "transformers.modeling_utils.PreTrainedModel"})}};
+  EXPECT_TRUE(says(diagnose(facts), "num_labels=N")) << all(diagnose(facts));
+  EXPECT_FALSE(says(diagnose(facts), "if it is, ")) << all(diagnose(facts));
 }
 
 }  // namespace

@@ -66,7 +66,7 @@ TEST(AdviceTrue, TheSettingOfAModelThatTheProgramMakes) {
   EXPECT_EQ(f.fix.front(),
             "config.sound_vocab_size=54 made this table, by `sound_vocab_size=len(shapes)` (main.py:17); "
             "config.shape_vocab_size=62 would have room for these ids: see that the two are not mixed up");
-  EXPECT_FALSE(says(f, "size is right")) << all(f);
+  EXPECT_FALSE(speaks_of_size(f)) << all(f);
   ids["setting"].erase("other");
   EXPECT_TRUE(says(diagnose(ids), "whether that is enough: config.sound_vocab_size=54 made this table, by "))
       << all(diagnose(ids));
@@ -113,7 +113,7 @@ TEST(AdviceTrue, NothingIsMadeAHundredTimesAsLarge) {
 TEST(AdviceTrue, WhatChoosesAmongOutputsAsksForNoMoreOfThem) {
   json index = facts_of("gather.index", 3, 3, {{"scan", {{"bad", 11}, {"total", 32}, {"min", 0}}}});
   index["layer"] = layer("output", "out_features", 3);
-  EXPECT_FALSE(says(diagnose(index), "size is right")) << all(diagnose(index));
+  EXPECT_FALSE(speaks_of_size(diagnose(index))) << all(diagnose(index));
   EXPECT_TRUE(says(diagnose(index), "look at where the index is computed")) << all(diagnose(index));
   index["counted"] = {{"count", 6}, {"of", "env.action_space.n"}};
   EXPECT_TRUE(says(diagnose(index), "env.action_space.n is 6")) << all(diagnose(index));
@@ -231,7 +231,7 @@ TEST(AdviceTrue, CodesWithGapsGetNoTable) {
   facts["values"] = json::array({json::array({1879048182, 7}), json::array({1879048191, 7})});
   const Finding found = diagnose(facts);
   EXPECT_TRUE(says(found, "number those that occur")) << all(found);
-  EXPECT_FALSE(says(found, "size is right")) << all(found);
+  EXPECT_FALSE(speaks_of_size(found)) << all(found);
   facts["scan"]["max"] = 60;
   facts["scan"]["value"] = 60;
   facts["values"] = json::array({json::array({60, 7}), json::array({44, 7})});

@@ -291,7 +291,7 @@ def look_into(
         add("assigned", lambda: given.given_facts(name, tensor))
         if "assigned" not in facts:
             add("assigned", lambda: entries.entry_facts(name, violation.get("given", tensor)))
-            if "arange(" in (facts.get("assigned") or {}).get("text", ""):  # a batch's places, no record's
+            if (facts.get("assigned") or {}).pop("counts_batch", False):
                 facts.pop("sample", None)
                 add("sample", lambda: at_work.sample_facts([tensor], ""))
     if _indexes(operator):

@@ -173,10 +173,10 @@ void write_sampler(ViolationWriter& w) {
   w.finding().summary = fmt::format(
       "multinomial: {} is {}, but the weights of a sampler must be finite and >= 0", where, w.value());
   if (reason == Reason::kNan || reason == Reason::kInf) {
-    w.fix(fmt::format(
-        "look at where {} is computed: a divisor is 0 there, as a count is of a class without a sample "
-        "(counts.clamp(min=1)), and a logarithm of 1; 0 * Inf is NaN",
-        name));
+    w.fix(
+        fmt::format("look at where {} is computed: 1 / 0 is Inf, of the count of a class without a sample "
+                    "(counts.clamp(min=1)) or of the logarithm of 1, and 0 * Inf is NaN",
+                    name));
     return;
   }
   w.fix(fmt::format("look at where {} is computed: {} of {} are below 0", name, w.facts.scan.bad,

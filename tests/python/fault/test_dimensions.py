@@ -102,7 +102,7 @@ def test_a_part_of_a_larger_tensor():
     assert of(table[:42]) == 256
     assert of(table[:42].clone()) is None
     assert of(table[:, :2]) is None, "another dimension"
-    assert of(table.reshape(512, 2)[:42]) is None or of(table.reshape(512, 2)[:42]) == 512
+    assert of(table.reshape(512, 2)[:42]) is None, "the larger one has another form"
 
 
 def test_a_slice_has_other_dimensions():

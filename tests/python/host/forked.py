@@ -1,6 +1,6 @@
 """Starts programs by forking a process that has imported torch: the import is most of what such a program
-costs. A request is a line of JSON on stdin (the program's file, the text that runs before it, environment and
-the files that its streams go to), the answer its exit code.
+costs. A request is a line of JSON on stdin (the program's file, its environment, the files that its streams
+go to), the answer its exit code. PYTHONPATH's sitecustomize.py runs before it, as Python has it.
 """
 
 from __future__ import annotations

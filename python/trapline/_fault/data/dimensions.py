@@ -48,7 +48,7 @@ def is_selected(violation: dict[str, Any]) -> bool:
 def cut_from(violation: dict[str, Any]) -> Optional[int]:
     """How many places the larger tensor has in the indexed dimension that the indexed one is a part of."""
     scan, arguments = violation["scan"], violation.get("args") or {}
-    source = arguments.get("self", arguments.get("weight"))
+    source = arguments.get("self")
     base = source._base if scope.is_tensor(source) and source._is_view() else None
     if base is None or base.dim() != source.dim() or base.stride() != source.stride():
         return None

@@ -20,12 +20,17 @@ Through = list[tuple[Any, str]]  # the object, and its member
 
 
 def entry_facts(variable: str, tensor: Any) -> Optional[Facts]:
-    """`name`, `text`, `file` and `line`."""
+    """`name`, `text`, `file` and `line`; `counts_batch`: the collate function counts the records, and no record
+    has these numbers."""
     found = entering.entered(variable, tensor)
-    if found is None:
+    at = None if found is None else _of(found.source, found.path)
+    if found is None or at is None:
         return None
-    at = _of(found.source, found.path)
-    return None if at is None else origins.facts_of(at)
+    facts, loader = origins.facts_of(at), _loader(found.source)
+    collate = None if loader is None else _collate_of(loader[1])
+    if collate is not None and at.function is collate.function and "arange(" in facts["text"]:
+        facts["counts_batch"] = True
+    return facts
 
 
 class Column(NamedTuple):
@@ -53,24 +58,28 @@ def column_of(tensor: Any) -> Optional[Column]:
 
 
 def _of(source: Any, path: Path, through: Optional[Through] = None) -> Optional[At]:
-    from torch.utils.data import DataLoader
-
-    if isinstance(source, DataLoader):
-        return _of_batches(source.dataset, source.collate_fn, path, through)
-    if isinstance(source, entering.Handed):
-        if not _is_of(source.value):
-            return None
-    elif not isinstance(source, entering.Called):
-        return _of_records(source, path, through)
-    elif source.name != "DataLoader":
+    loader = _loader(source)
+    if loader is not None:
+        return _of_batches(*loader, path, through)
+    if isinstance(source, entering.Called):
         function = _function(source.name)
         found = None if function is None else _returned(function, path)
         return found if isinstance(found, At) else None
+    return None if isinstance(source, entering.Handed) else _of_records(source, path, through)
+
+
+def _loader(source: Any) -> Optional[tuple[Any, Any]]:
+    """The data set and the collate function of what gives out batches; None where it is no loader."""
+    from torch.utils.data import DataLoader
+
+    if isinstance(source, DataLoader):
+        return source.dataset, source.collate_fn
     # A library has the loader, or it was made where the loop begins: it gave the last batch.
+    of_library = isinstance(source, entering.Handed) and _is_of(source.value)
     newest = next(iter(batches.newest_first()), None)
-    if newest is None:
+    if newest is None or not (of_library or source == entering.Called("DataLoader")):
         return None
-    return _of_batches(newest.loader.data_set(), newest.loader.collate(), path, through)
+    return newest.loader.data_set(), newest.loader.collate()
 
 
 def _is_of(value: Any) -> bool:
@@ -82,16 +91,29 @@ def _is_of(value: Any) -> bool:
 
 
 def _of_batches(data_set: Any, collate: Any, path: Path, through: Optional[Through]) -> Optional[At]:
-    made = collate.__func__ if isinstance(collate, MethodType) else collate
-    if not isinstance(made, FunctionType) and texts.is_users_class(type(made)):  # a collator
-        made = type(made).__dict__.get("__call__", made)
-    if isinstance(made, FunctionType) and made.__module__ != "torch.utils.data._utils.collate":
-        function = _function(made.__name__, made.__code__)
-        at = None if function is None else _returned(function, path, collate=function.function)
+    function = _collate_of(collate)
+    if function is not None:
+        at = _returned(function, path, collate=function.function)
         if not isinstance(at, Records):
             return at
         path = at.path
+    elif _own_collate(collate) is not None:
+        return None  # its text is not to be had
     return _of_records(data_set, path, through)
+
+
+def _own_collate(collate: Any) -> Optional[FunctionType]:
+    """Any but PyTorch's: a function, a method, or what an object of the program's is called by."""
+    made = collate.__func__ if isinstance(collate, MethodType) else collate
+    if not isinstance(made, FunctionType) and texts.is_users_class(type(made)):
+        made = type(made).__dict__.get("__call__", made)
+    own = isinstance(made, FunctionType) and made.__module__ != "torch.utils.data._utils.collate"
+    return made if own else None
+
+
+def _collate_of(collate: Any) -> Optional[At]:
+    made = _own_collate(collate)
+    return None if made is None else _function(made.__name__, made.__code__)
 
 
 def _function(name: str, code: Optional[CodeType] = None) -> Optional[At]:

@@ -18,6 +18,12 @@ KEEPS = {
     *("clone", "detach", "type", "expand", "repeat", "transpose", "permute", "numpy", "short", "ravel"),
     *("astype", "expand_as", "view_as", "type_as", "t", "copy"),
 }
+# Each has nothing of its own yet, until something is written into it.
+EMPTY = (
+    *("zeros", "ones", "empty", "zeros_like", "ones_like", "empty_like", "new_zeros", "new_ones"),
+    "new_empty",
+)
+GATHERS = ("stack", "cat", "concatenate", "pad_sequence", "hstack", "vstack", "default_collate")
 CUTS = ("int", "round")
 DRAWS = {
     *("rand", "rand_like", "randn", "randint", "randint_like", "randperm", "multinomial", "integers"),

@@ -10,15 +10,11 @@ from types import FrameType
 from typing import Any, NamedTuple, Optional
 
 from trapline._fault.program import calls, computed, holders, scope, texts
-from trapline._fault.program.functions import KEEPS
+from trapline._fault.program.functions import EMPTY, KEEPS
 from trapline._fault.program.texts import WRAPS, called
 
 _DEPTH = 5
 _SOME = ("where", "masked_fill", "clamp", "clip", "nan_to_num", "clamp_min", "clamp_max")
-_EMPTY = (
-    *("zeros", "ones", "empty", "zeros_like", "ones_like", "empty_like", "new_zeros", "new_ones"),
-    "new_empty",
-)
 _READS = (
     *("print", "pprint", "display", "info", "debug", "log", "write", "save", "show", "plot", "imshow"),
     *("hist", "append", "extend", "add", "put"),
@@ -79,7 +75,7 @@ def _of_member(variable: str) -> Optional[dict[str, Any]]:
     if len(found) != 1 or not _makes(found[0][1].value):
         return None
     file, node = found[0]
-    if isinstance(node.value, ast.Call) and called(node.value) in _EMPTY:
+    if isinstance(node.value, ast.Call) and called(node.value) in EMPTY:
         return None
     return {"name": variable, "text": computed.text_of(node.value), "file": file, "line": node.lineno}
 
@@ -108,13 +104,13 @@ def _given(frame: FrameType, name: str, line: int, depth: int) -> Optional[_Give
             return None
         # Into what had numbers of its own it wrote a part, and which part has the bad one is not known.
         before = computed.binding(frame, name, wrote.line)
-        empty = before is None or (isinstance(before[0], ast.Call) and called(before[0]) in _EMPTY)
+        empty = before is None or (isinstance(before[0], ast.Call) and called(before[0]) in EMPTY)
         return wrote if empty or "inf" in ast.unparse(wrote.node) else None
     node, at = found
     kept = computed.kept_name(_viewed(node)) or _changed(node, name)
     if kept is not None:
         return _given(frame, kept, at, depth - 1)
-    if isinstance(node, ast.Call) and called(node) in _EMPTY:
+    if isinstance(node, ast.Call) and called(node) in EMPTY:
         return _filled(frame, name, at, line)
     return _Given(name, node, at) if _makes(node) else None
 

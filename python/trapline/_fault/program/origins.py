@@ -13,7 +13,7 @@ from typing import Any, NamedTuple, Optional, Union
 
 from trapline._fault.program import computed, creations, entering, texts
 from trapline._fault.program.creations import At
-from trapline._fault.program.functions import KEEPS
+from trapline._fault.program.functions import EMPTY, GATHERS, KEEPS
 from trapline._fault.program.texts import FUNCTION, WRAPS, called
 
 Key = entering.Key
@@ -21,9 +21,8 @@ Path = tuple[Key, ...]
 _STEPS = 16
 _FORMS = (*KEEPS, "float", "double", "half", "tolist", "to_numpy", "item", "values", "fillna", "reset_index")
 _ALIKE = ("int", "float", "list", "tuple", "sorted", "array", "ascontiguousarray")
-_GATHERS = ("stack", "cat", "concatenate", "pad_sequence", "hstack", "vstack", "default_collate")
 _MEMBERS = ("values", "array", "T", "data", "iloc", "loc", "at", "iat")
-_EMPTY = ("zeros", "ones", "empty", "full", "zeros_like", "ones_like", "empty_like", "full_like", "list")
+_EMPTY = (*EMPTY, "full", "full_like", "list")
 # A whole table: which of its columns it was is not said.
 _TABLES = ("DataFrame", "read_", "merge", "Table", "from_dict", "from_pandas")
 
@@ -120,7 +119,7 @@ def _further(step: _Step, collate: Any) -> Union[_Step, At, Records, None]:
 def _call(at: At, node: ast.Call, path: Path) -> Union[_Step, At, None]:
     name = called(node)
     of_method = isinstance(node.func, ast.Attribute)
-    if name in (*WRAPS, *_ALIKE, *_GATHERS) and node.args:
+    if name in (*WRAPS, *_ALIKE, *GATHERS) and node.args:
         return _Step(at._replace(node=node.args[0]), path)
     if of_method and name in _FORMS and not _is_module(node.func.value):  # type: ignore[attr-defined]
         return _Step(at._replace(node=node.func.value), path)  # type: ignore[attr-defined]
