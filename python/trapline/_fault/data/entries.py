@@ -20,8 +20,8 @@ Through = list[tuple[Any, str]]  # the object, and its member
 
 
 def entry_facts(variable: str, tensor: Any) -> Optional[Facts]:
-    """`name`, `text`, `file` and `line`; `counts_batch`: the collate function counts the records, and no record
-    has these numbers."""
+    """`name`, `text`, `file` and `line`; `counts_batch`: the collate function counts the records, and no
+    record has these numbers."""
     found = entering.entered(variable, tensor)
     at = None if found is None else _of(found.source, found.path)
     if found is None or at is None:
