@@ -10,6 +10,10 @@ jobs=${TRAPLINE_TEST_JOBS:-$(nproc)}
 .venv/bin/python -c 'import torch' 2>/dev/null || echo "trapline: test: torch is missing: the guard's tests are left out"
 [[ -e /dev/nvidiactl ]] || echo "trapline: test: no NVIDIA GPU here: nothing below was run on one"
 
+# Several programs run at once, each with a thread of OpenMP for every core: one that waits by spinning takes the core
+# from another program, which made them take up to three times as much of the processor.
+export OMP_WAIT_POLICY=${OMP_WAIT_POLICY:-passive}
+
 # The programs that the tests start write no bytecode; each would compile the package anew, a sixth of its start.
 .venv/bin/python -m compileall -q python
 

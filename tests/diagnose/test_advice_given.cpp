@@ -235,8 +235,7 @@ TEST(AdviceGiven, ANumberThatIsAloneIsWrongItself) {
 TEST(AdviceGiven, ManyNumbersAskForTheSize) {
   const Finding many = diagnose(facts_of("embedding.indices", 4, 4, all_of(4, 4, 30, 5)));
   EXPECT_EQ(many.fix.front(),
-            "30 of the 200 ids of the whole data set are above 3, up to 4: see whether the size is right, "
-            "before the records");
+            "30 of the 200 ids of the whole data set are above 3, up to 4: no single record makes them");
   EXPECT_TRUE(many.fix.at(1).starts_with(
       "if there are meant to be more than 4 ids, and these are not of an older or another numbering: "))
       << all(many);

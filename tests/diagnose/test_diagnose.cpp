@@ -34,7 +34,8 @@ TEST(DiagnoseNan, TheCastIsTheOrigin) {
          "embedding: input[3] is -9223372036854775808: NaN or Inf was cast to an integer in `age_group` "
          "(train.py:31)",
          "NaN goes into the cast in `return (age / 10).long()`: 0/0, the log or root "
-         "of a negative number, a value beyond the edges of pd.cut(), or one that is missing in the "
+         "of a negative number, a value that .map() or a merge has no entry for, or beyond the edges of "
+         "pd.cut(), or one that is missing in the "
          "data");
   const Finding finding = diagnose(facts);
   EXPECT_EQ(finding.origin->line, 31);
@@ -84,7 +85,8 @@ TEST(DiagnoseNan, ACastThatWasSeenIsBelievedWhateverTheValue) {
   expect(facts, Cause::kNanToIndex,
          "embedding: input[3] is 2147483647: NaN or Inf was cast to an integer in a.py:5",
          "NaN goes into the cast in a.py:5: 0/0, the log or root "
-         "of a negative number, a value beyond the edges of pd.cut(), or one that is missing in the "
+         "of a negative number, a value that .map() or a merge has no entry for, or beyond the edges of "
+         "pd.cut(), or one that is missing in the "
          "data");
 }
 
@@ -238,8 +240,9 @@ TEST(DiagnoseNumbers, ANegativeCountOrRateIsNotMadeZero) {
   ViolationFacts rate = ViolationFacts("poisson.self", -3.0, 0).scan("reason", 1).scan("min", -3.0);
   EXPECT_EQ(
       diagnose(rate).fix.front(),
-      "look at where the rate is computed: 1 of 32 is negative; what a layer puts out becomes a rate by "
-      "F.softplus(raw) or torch.exp(log_rate)");
+      "look at where the rate is computed: 1 of 32 is negative; what a layer puts out becomes a rate in the "
+      "same "
+      "way as for its loss: torch.exp(x) where that takes a logarithm (nn.PoissonNLLLoss does by default)");
   rate.scan("value", -1e-7).scan("min", -1e-7);
   EXPECT_EQ(diagnose(rate).fix.front(), "rate.clamp(min=0): only rounding makes it negative");
 }

@@ -36,6 +36,7 @@ from trapline._fault.program import (
     filled,
     floored,
     given,
+    indexed,
     libraries,
     loss_labels,
     marks,
@@ -229,11 +230,11 @@ def look_into(
     )
     add("seen", lambda: seen.seen_facts(violation, found[0] if found else None))
     if found and _indexes(operator) and "table" not in facts:
-        indexed = (violation.get("args") or {}).get("self")
-        square = scope.is_tensor(indexed) and list(indexed.shape).count(scan.get("hi")) > 1
+        source = (violation.get("args") or {}).get("self")
+        square = scope.is_tensor(source) and list(source.shape).count(scan.get("hi")) > 1
         real = found[0].tensor.dtype.is_floating_point  # measured, and no label
         labels = not (square or real) and loss_labels.are_labels(
-            tensor, found[0].tensor, indexed
+            tensor, found[0].tensor, source
         )  # places of each other
         add("table", lambda: "labels" if labels else None)
     if operator.startswith(("nll_loss", "multi_margin_loss", "one_hot")) or facts.get("table") == "labels":
@@ -279,7 +280,8 @@ def look_into(
         chosen = made.get("by") in ("argmax", "argmin", "topk", "max", "min") and (
             facts.get("sample") or {}
         ).get("likely")
-        if made.get("drawn") or chosen or made.get("of_sizes"):
+        making = (facts.get("sample") or {}).get("by") == "inside"
+        if (made.get("drawn") or chosen or made.get("of_sizes")) and not making:
             facts.pop("sample", None)  # chance drew them, a model chose, or sizes alone: no sample has them
     if not position and not content.is_floating_point() and "computed" not in facts:
         entry = str((facts.get("variable") or {}).get("name", ""))
@@ -296,6 +298,7 @@ def look_into(
                 add("sample", lambda: at_work.sample_facts([tensor], ""))
     if _indexes(operator):
         of = (violation.get("args") or {}).get("self")
+        add("indexed", lambda: indexed.indexed_facts(of))
         add("cut_since", lambda: stale.cut_since(of, facts.get("computed") or facts.get("assigned") or {}))
     sample = facts.get("sample") or {}
     most = 2 * scan.get("bad", 0) >= scan.get("total", 0)

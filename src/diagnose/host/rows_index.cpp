@@ -89,7 +89,10 @@ void into_nothing(const HostCase& c, Finding& f) {
   if (x) f.tensor = TensorInfo{x->shape, x->dtype, x->device};
   f.fix.push_back(
       fmt::format("{} is empty: check what was filtered out before, or a sample without entries", name));
-  f.fix.push_back(fmt::format("leave such a sample out of the call: if {}.numel(): ...", name));
+  f.fix.push_back(
+      fmt::format("if it may be empty, say what its result is then, or leave all of that sample out "
+                  "(continue): behind a bare `if {}.numel():` the variables keep what they had before",
+                  name));
 }
 
 void select(const HostCase& c, Finding& f) {

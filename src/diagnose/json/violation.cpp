@@ -225,6 +225,13 @@ void read_places(const json& object, Violation& facts) {
   facts.progress = read_progress(object);
 }
 
+std::optional<AssignedFact> read_assigned(const json& object, const char* member) {
+  const json* at = object_member(object, member);
+  if (at == nullptr || text(*at, "text").empty()) return std::nullopt;
+  return AssignedFact{text(*at, "name"),
+                      {text(*at, "text"), text(*at, "file"), integer(*at, "line").value_or(0)}};
+}
+
 std::optional<RangedFact> read_ranged(const json& object) {
   const json* ranged = object_member(object, "ranged");
   if (ranged == nullptr) return std::nullopt;
@@ -273,12 +280,9 @@ void read_advice(const json& object, Violation& facts) {
     facts.other_dimension =
         OtherDimensionFact{integer(*other, "dim").value_or(0), integer(*other, "size").value_or(0),
                            boolean(*other, "batch").value_or(false)};
-  if (const json* at = object_member(object, "cut_since"); at != nullptr && !text(*at, "text").empty())
-    facts.cut_since =
-        AssignedFact{text(*at, "name"), {text(*at, "text"), "", integer(*at, "line").value_or(0)}};
-  if (const json* at = object_member(object, "assigned"); at != nullptr && !text(*at, "text").empty())
-    facts.assigned = AssignedFact{text(*at, "name"),
-                                  {text(*at, "text"), text(*at, "file"), integer(*at, "line").value_or(0)}};
+  facts.cut_since = read_assigned(object, "cut_since");
+  facts.assigned = read_assigned(object, "assigned");
+  facts.indexed = read_assigned(object, "indexed");
   facts.grows = boolean(object, "grows").value_or(false);
   if (const json* kept = object_member(object, "kept")) {
     facts.kept = KeptFact{text(*kept, "name"), integer(*kept, "tokens").value_or(0)};

@@ -116,7 +116,9 @@ std::string ViolationWriter::look_at_value(const std::string& otherwise) const {
 bool ViolationWriter::write_numbered_here() {
   const auto& seen = facts.seen;
   if (!above() || hi() < 2 || !seen || seen->here != hi() || facts.counted || computes()) return false;
-  if (2 * facts.scan.bad < facts.scan.total || facts.scan.total <= hi() || maybe_from_one()) return false;
+  constexpr std::int64_t kEach = 3;  // with fewer of each chance gives as many kinds as there are places
+  if (2 * facts.scan.bad < facts.scan.total || facts.scan.total < kEach * hi() || maybe_from_one())
+    return false;
   const bool label = noun() == "label";
   // What is read has an order of its own, which sorting the numbers would not give.
   const std::string op = this->op();
@@ -135,6 +137,7 @@ bool ViolationWriter::write_numbered_here() {
                                       "where each call has its own (the groups of a batch), number them "
                                       "there: torch.unique({}, return_inverse=True)[1]",
                                       in_code(argument()));
+  fix(fmt::format("{}: {}", look_at_making("the " + noun()), outside()));
   fix(fmt::format(
       "these {} have just {} different values, as many as there are {}: {}; where all of the data has "
       "just these, number them by one list for all of it",
@@ -204,6 +207,14 @@ std::string ViolationWriter::rule_of_computation() const {
   }
   if (by != "bucketize" && by != "searchsorted" && by != "digitize") return {};
   if (of_nan()) return {};  // NaN is behind the last edge
+  if (!above() && facts.computed->text.ends_with("- 1") && integer() == -1)
+    return by == "digitize"
+               ? std::string("digitize gives 0 to what is below the first edge: less 1, that has no bucket")
+               : fmt::format(
+                     "{} gives 0 to what is on the first edge or below it: less 1, that has no bucket; "
+                     "right=True takes the first edge into the first bucket, and the last one out of the "
+                     "last",
+                     by);
   if (const auto edges = facts.computed->edges)
     return fmt::format("{} with {} edges gives 0 to {}: {} buckets", by, *edges, *edges, *edges + 1);
   return fmt::format("{} with n edges gives 0 to n: n + 1 buckets", by);

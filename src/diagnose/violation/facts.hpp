@@ -258,6 +258,7 @@ struct Violation {  // NOLINT(clang-analyzer-optin.performance.Padding): by what
   std::optional<OtherDimensionFact> other_dimension;
   bool selected = false;                  // the indexed tensor is a slice of a tensor with more dimensions
   std::int64_t cut_from = 0;              // places of the larger tensor that the indexed one is a part of
+  std::optional<AssignedFact> indexed;    // what made the indexed tensor
   std::optional<AssignedFact> cut_since;  // the indexed variable was made of itself after its index was made
   bool drawn = false;                     // chance made the numbers
   bool scores = true;                     // the program speaks of scores or a softmax

@@ -169,7 +169,8 @@ void fix_table(ViolationWriter& w, bool special) {
                     "would be wrong",
                     w.facts.siblings->count, w.facts.siblings->rows));
   }
-  if (w.facts.partner && !w.is_token_table() && w.seen_max() < w.facts.partner->places &&
+  const bool numbered = w.facts.seen && w.facts.seen->kinds == w.hi();  // and have gaps
+  if (w.facts.partner && !numbered && !w.is_token_table() && w.seen_max() < w.facts.partner->places &&
       w.facts.scan.bad * 2 >= w.facts.scan.total && w.facts.scan.total > 1) {
     w.fix(
         fmt::format("`{}` has {} rows, room for all of these ids: see that the sizes of the two tables, or "
@@ -247,7 +248,7 @@ void fix_table(ViolationWriter& w, bool special) {
     return;
   }
   if (w.many_beyond()) {
-    w.fix(fmt::format("{}: see whether the size is right, before the records", w.many_text()));
+    w.fix(fmt::format("{}: no single record makes them", w.many_text()));
     w.fix_size(Situation::kIds, otherwise);
     w.fix_sample();
     w.fix(look);

@@ -4,6 +4,7 @@
 
 #include <string_view>
 
+#include "diagnose/frame.hpp"
 #include "diagnose/markers.hpp"
 #include "diagnose/violation/writer.hpp"
 
@@ -84,7 +85,7 @@ bool writes(const ViolationWriter& w) {
 
 // One value far from the others marks what is not to count, and the call would take it for a place.
 bool ignore_label(const ViolationWriter& w) {
-  if (w.facts.contract->bound != Bound::kSizeOfDim || !w.only(w.integer())) return false;
+  if (w.facts.contract->bound != Bound::kSizeOfDim || !w.only(w.integer()) || w.computes()) return false;
   constexpr std::int64_t kVoid = 255;
   if (w.facts.scan.bad >= w.facts.scan.total) return false;
   if (w.above()) return w.integer() == kVoid && w.hi() < kVoid && w.seen_max() == kVoid;
@@ -292,6 +293,18 @@ void fix_stale(ViolationWriter& w) {
                   cut.name, cut.at.text, cut.at.line));
 }
 
+// The index may be right, and what it is used on too short: not where one number lies far from all others.
+bool write_indexed(ViolationWriter& w) {
+  if (!w.facts.indexed || !w.layer().empty() || !w.facts.library.caller.empty()) return false;
+  if (w.far_beyond() || (w.is_alone() && !w.only(w.hi()))) return false;
+  const auto& [name, at] = *w.facts.indexed;
+  w.fix(fmt::format(
+      "see as well whether `{} = {}` ({}), which gives what is indexed its size, makes all the places: "
+      "there are {}",
+      name, at.text, file_and_line(at.file, at.line), w.hi()));
+  return true;
+}
+
 // `q.gather(0, actions)` in place of 1: the numbers are right, and another dimension is meant.
 void fix_dimension(ViolationWriter& w) {
   const OtherDimensionFact& other = *w.facts.other_dimension;
@@ -308,8 +321,15 @@ void fix_dimension(ViolationWriter& w) {
 
 void fix_above(ViolationWriter& w) {
   if (w.facts.contract->bound == Bound::kProduct) {
-    w.fix(fmt::format("pass the size that went into the pooling: {}(x, indices, output_size=input.size())",
-                      w.op()));
+    const std::int64_t most = w.seen_max();
+    w.fix(fmt::format(
+        "see whether kernel_size and stride of the unpooling are those of the pooling that gave the "
+        "indices, and these are of the same layer: they go up to {}, and there is room for {}",
+        most, w.hi()));
+    if (next(most) < 2 * w.hi())  // what a rest at the edge makes of it; a call takes no other size
+      w.fix(
+          "if they are, name the size that the pooling was given to the unpooling's call: "
+          "output_size=x.size()");
     return;
   }
   if (w.facts.contract->bound == Bound::kSpatial) {
@@ -379,6 +399,7 @@ void fix_above(ViolationWriter& w) {
   }
   w.fix_size(Situation::kIndex, "");
   if (library || !w.layer().empty()) return;
+  const bool indexed = write_indexed(w);
   if (!writes(w)) {
     // The size itself alone is a step too far, or what a search gives that found nothing.
     if (of_data && w.likely() && !w.of_one_record() && !from_one && !w.facts.fits &&
@@ -396,8 +417,8 @@ void fix_above(ViolationWriter& w) {
         "goes on at the start, and only where the oldest may be overwritten",
         w.facts.scan.bad, w.facts.scan.bad == 1 ? "" : "s"));
   }
-  if (counted) return;           // what has no 0 needs no place more
-  if (w.facts.computed) return;  // the arithmetic is wrong, or the size that it goes by: both stand there
+  if (counted || indexed) return;  // what has no 0 needs no place more
+  if (w.facts.computed) return;    // the arithmetic is wrong, or the size that it goes by: both stand there
   constexpr std::int64_t kTimes = 4;  // nor is it the size where numbers lie so far beyond
   if (w.far_beyond() || (!need.exact && w.needed() / kTimes >= w.hi())) return;
   const auto d = dimension(w);
@@ -447,7 +468,10 @@ void diagnose_index(ViolationWriter& w) {
   if (w.facts.contract->predicate == Predicate::kNonNegative) return write_count(w);
   if (w.hi() == 0) {
     w.finding().summary = fmt::format("{}, but {}: there is nothing to index", w.opening(), indexed(w));
-    w.fix("skip the call when the tensor is empty: if x.numel(): ...");
+    w.fix(
+        "look at why it is empty; if it may be, say what the result is then: behind a bare `if x.numel():` "
+        "the "
+        "variables keep what they had before");
     w.fix_sample();
     return;
   }

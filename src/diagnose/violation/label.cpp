@@ -274,6 +274,8 @@ void write_broken_label(ViolationWriter& w) {
   if (w.facts.counted) {
     w.finding().summary +=
         fmt::format("; {} is {}: there is no such class", w.facts.counted->of, w.facts.counted->count);
+  } else if (w.is_moved()) {
+    w.write_moved();
   } else if (w.is_sparse()) {
     w.write_sparse();
   } else if (w.write_counted_size()) {
@@ -336,9 +338,11 @@ std::optional<std::int64_t> begins_below(const ViolationWriter& w) {
 void write_below(ViolationWriter& w, std::int64_t offset) {
   w.finding().summary +=
       fmt::format("; labels run from {} to {}, as many as there are classes", -offset, w.hi() - 1 - offset);
-  w.fix(fmt::format(
-      "number them from 0 where {} {} made: add {}, and take it off again where a prediction is read",
-      w.users(), w.facts.variable ? "is" : "are", offset));
+  w.fix(
+      fmt::format("{}: {}; a number that is taken off there (a first class, an offset) may be {} too high: "
+                  "each layer needs its "
+                  "labels from 0 on",
+                  w.look_at_computation("the labels"), w.outside(), offset));
   w.fix_sample();
 }
 

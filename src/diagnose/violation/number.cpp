@@ -432,11 +432,13 @@ void diagnose_probability(ViolationWriter& w) {
     if (number(w.facts.scan.min) >= -kRounding) {
       w.fix("rate.clamp(min=0): only rounding makes it negative");
     } else {
-      w.fix(fmt::format("{}: {} of {} {} negative{}", w.look_at_value("the rate"), w.facts.scan.bad,
-                        w.facts.scan.total, w.facts.scan.bad == 1 ? "is" : "are",
-                        w.facts.sample ? ""
-                                       : "; what a layer puts out becomes a rate by F.softplus(raw) or "
-                                         "torch.exp(log_rate)"));
+      w.fix(fmt::format(
+          "{}: {} of {} {} negative{}", w.look_at_value("the rate"), w.facts.scan.bad, w.facts.scan.total,
+          w.facts.scan.bad == 1 ? "is" : "are",
+          w.facts.sample
+              ? ""
+              : "; what a layer puts out becomes a rate in the same way as for its loss: torch.exp(x) where "
+                "that takes a logarithm (nn.PoissonNLLLoss does by default)"));
     }
   } else if (w.op() == "binomial") {
     const bool is_count = w.argument() == "count";

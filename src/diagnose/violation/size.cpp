@@ -434,6 +434,7 @@ bool ViolationWriter::fix_size(Situation situation, const std::string& otherwise
   if (is_alone() || (!is_class() && no_size())) return false;
   if (is_of_groups()) return false;
   if (is_end_of_cut() || of_one_record()) return false;
+  if (is_moved()) write_moved();
   if (is_sparse()) {
     write_sparse();
     return false;

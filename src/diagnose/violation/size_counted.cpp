@@ -91,6 +91,23 @@ void ViolationWriter::fix_if_meant(Situation situation, const Need& need, const 
   ask_size(need);
 }
 
+// All numbers from 40 to 71 and none below: an offset, and no list with gaps.
+bool ViolationWriter::is_moved() const {
+  const auto& seen = facts.seen;
+  if (!above() || !seen || seen_min().value_or(0) < 2) return false;
+  const std::int64_t kinds = (seen->dataset ? seen->kinds : seen->here).value_or(0);
+  constexpr std::int64_t kSome = 4;
+  if (kinds < kSome || kinds > hi() || 2 * *seen_min() < hi()) return false;  // first ones may not occur
+  return kinds == seen_max() - *seen_min() + 1 && seen_count() >= 2 * kinds;
+}
+
+void ViolationWriter::write_moved() {
+  fix(fmt::format(
+      "all numbers from {} to {} occur, and none below: see whether an offset is added to them where they "
+      "are made, or one is not taken off",
+      *seen_min(), seen_max()));
+}
+
 bool ViolationWriter::is_sparse() const {
   const auto& seen = facts.seen;
   if (!is_class() || !above() || !seen || !facts.source.empty()) return false;
@@ -98,6 +115,7 @@ bool ViolationWriter::is_sparse() const {
   if (!kinds) return false;
   constexpr std::int64_t kEach = 8, kFew = 8;
   const std::int64_t range = seen_max() + 1;
+  if (is_moved()) return false;
   const bool as_many = *kinds == hi() && hi() <= kFew;  // of many one may be missing by chance
   return seen->gap && seen_count() >= kEach * range && (4 * *kinds < 3 * range || as_many);
 }

@@ -302,7 +302,9 @@ void ViolationWriter::write_nan_cast() {
       fix(fmt::format(
           "NaN goes into the cast in {}: 0/0, the log or root of a negative number, {}or one that is missing "
           "in the data",
-          where, facts.pandas ? "a value beyond the edges of pd.cut(), " : ""));
+          where,
+          facts.pandas ? "a value that .map() or a merge has no entry for, or beyond the edges of pd.cut(), "
+                       : ""));
     }
   } else {
     const bool computed = !is_cast_of_nan(integer());

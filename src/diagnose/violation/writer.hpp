@@ -199,6 +199,8 @@ class ViolationWriter {
   // it does not.
   bool write_counted_size();
   // Labels with gaps, among enough to show those in between: numbers of a longer list.
+  bool is_moved() const;
+  void write_moved();
   bool is_sparse() const;
   void write_sparse();
   // Advises to enlarge: on the condition that it is meant so, unless the program itself says how many

@@ -239,6 +239,22 @@ def test_through_a_comprehension():
         assert found == [("self.images", "LEVELS / 15.0")]
 
 
+class Shifted(Scaled):
+    def __getitem__(self, i):
+        speaker = i % 4
+        place = speaker
+        if i:
+            speaker = speaker + 4 * i
+            place = 4 * i
+        return torch.ones(2), torch.tensor(speaker), torch.tensor(place), 0
+
+
+def test_what_an_if_adds_to_it_is_what_to_look_at():
+    for _, speaker, place, _ in DataLoader(Shifted(), batch_size=4):
+        assert quoted("speaker", speaker) == ("speaker", "speaker + 4 * i")
+        assert quoted("place", place) is None  # the one or the other
+
+
 def test_nothing_is_said_of_what_two_may_have_given():
     for x, size, _, _ in DataLoader(Scaled(), batch_size=4):
         if len(x) > 2:

@@ -19,19 +19,23 @@ from trapline._fault.data.samples import Sample
 from trapline._fault.data.unusual import stands_out
 from trapline._fault.program import holders, loops, scope
 
+_USUAL = 3  # below it a number is in many tensors
+_MOST = 1 << 20
 _MAX_DRAWN = 16  # loops around a line
 _SHAPE = re.compile(r"\d+(?:x\d+)+|[\[(]\d[\d, ]*[\])]")  # 3x7, [3, 7], (3,)
 _NUMBER = re.compile(r"\d+")
 _DEPTH = 2  # (images, {"boxes": ..., "labels": ...})
 
 
-def sample_facts(tensors: list[Any], message: str) -> Optional[Sample]:
-    """The batch and its indices. `tensors`: those that the failing call names."""
+def sample_facts(tensors: list[Any], message: str, value: Any = None) -> Optional[Sample]:
+    """The batch and its indices. `tensors`: those that the failing call names; `value`: the bad number."""
     remembered = batches.newest_first()
     batch = _of(tensors, remembered) if remembered else None
     if batch is None and remembered:
         batch = _of_frames(remembered)
-        if batch is None or not (_goes_with(tensors, message, batch) or _is_given(batch)):
+        if batch is None:
+            return None
+        if not (_goes_with(tensors, message, batch) or _is_given(batch) or _has(batch, value)):
             return None
     return None if batch is None else told(batch)
 
@@ -135,6 +139,14 @@ def _is_given(batch: Batch) -> bool:
             if scope.is_tensor(held) and held.numel() and storage_pointer(held) in own:
                 return True
     return False
+
+
+def _has(batch: Batch, value: Any) -> bool:
+    """It holds the number, which is no usual one that is in many: a target of boxes has the class
+    that the program picks from it."""
+    if type(value) is not int or abs(value) < _USUAL:
+        return False
+    return any(0 < tensor.numel() <= _MOST and bool((tensor == value).any()) for tensor in batch.tensors())
 
 
 def _is_multiple(size: int, rows: set[int]) -> bool:

@@ -45,6 +45,9 @@ def sample_of(
         return {**samples.sample_facts(begun), "by": "function"}
     if position and not unknown and not below:  # positions are nobody's: the text that is too long is
         bad = values.bad_mask(tensor.detach().reshape(-1), scan, predicate)
+        making = samples.sample_facts(None)  # the data set's own code
+        if making is not None:
+            return making
         too_long = lengths.too_long(scan["hi"] - before, tensor, bad, before=before)
         at_hand = None if too_long else at_work.sample_facts([tensor], "")
         if at_hand and at_hand.get("of") == int(tensor.shape[-1]):
@@ -105,4 +108,4 @@ def _at_least(violation: dict[str, Any], predicate: Any) -> Any:
     found = found or rows_of.of_records(tensor, scan, predicate)
     found = found or rows_of.cut_by_hand(tensor, scan, predicate) or rows_of.selected(tensor, scan, predicate)
     found = found or made_of.sample_facts(tensor, scan, predicate)
-    return found or at_work.sample_facts([tensor], "") or rows_of.at_in_loop(scan, tensor)
+    return found or at_work.sample_facts([tensor], "", scan.get("value")) or rows_of.at_in_loop(scan, tensor)

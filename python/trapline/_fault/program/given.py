@@ -72,7 +72,7 @@ def _of_member(variable: str) -> Optional[dict[str, Any]]:
         for node in ast.walk(at_class)
         if isinstance(node, ast.Assign) and any(ast.unparse(target) == variable for target in node.targets)
     ]
-    if len(found) != 1 or not _makes(found[0][1].value):
+    if len(found) != 1 or not makes(found[0][1].value):
         return None
     file, node = found[0]
     if isinstance(node.value, ast.Call) and called(node.value) in EMPTY:
@@ -92,7 +92,7 @@ def _written(frame: FrameType, taken: Optional[tuple[str, int]]) -> Optional[_Gi
     kept = computed.kept_name(node)
     if kept is not None:
         return _given(frame, kept, line, _DEPTH)
-    return _Given("", node, line) if _makes(node) else None
+    return _Given("", node, line) if makes(node) else None
 
 
 def _given(frame: FrameType, name: str, line: int, depth: int) -> Optional[_Given]:
@@ -107,15 +107,15 @@ def _given(frame: FrameType, name: str, line: int, depth: int) -> Optional[_Give
         empty = before is None or (isinstance(before[0], ast.Call) and called(before[0]) in EMPTY)
         return wrote if empty or "inf" in ast.unparse(wrote.node) else None
     node, at = found
-    kept = computed.kept_name(_viewed(node)) or _changed(node, name)
+    kept = computed.kept_name(viewed(node)) or _changed(node, name)
     if kept is not None:
         return _given(frame, kept, at, depth - 1)
     if isinstance(node, ast.Call) and called(node) in EMPTY:
         return _filled(frame, name, at, line)
-    return _Given(name, node, at) if _makes(node) else None
+    return _Given(name, node, at) if makes(node) else None
 
 
-def _viewed(node: ast.expr) -> ast.expr:
+def viewed(node: ast.expr) -> ast.expr:
     """`x` of `x[:, None, :].expand(2, -1, 3)`: all of it in another shape."""
     outer = node
     while isinstance(outer, ast.Call) and isinstance(outer.func, ast.Attribute) and called(outer) in KEEPS:
@@ -177,7 +177,7 @@ def _base(node: Any) -> Optional[str]:
     return node.id if isinstance(node, ast.Name) else None
 
 
-def _makes(node: ast.expr) -> bool:
+def makes(node: ast.expr) -> bool:
     """A call, arithmetic, or a cut; no entry of a batch."""
     if isinstance(node, ast.Call):
         return called(node) not in _ONWARD

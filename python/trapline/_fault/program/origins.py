@@ -289,7 +289,8 @@ def _by_event(at: At, found: list[_Event], path: Path) -> Union[_Step, At, None]
 
 
 def _events(inside: Any, name: str, before: Optional[int]) -> list[_Event]:
-    """In the order of the text; none where an `if` may have passed by the last of them."""
+    """In the order of the text; none where an `if` may have passed by the last of them, unless that adds to
+    what there is: it is what to look at first."""
     found: list[tuple[Any, _Event]] = []
     for node in texts.own_nodes(inside):
         line = getattr(node, "lineno", 0)
@@ -297,9 +298,19 @@ def _events(inside: Any, name: str, before: Optional[int]) -> list[_Event]:
             continue
         found += [(node, one) for one in _given(node, name) if before is None or line < before or one.each]
     found.sort(key=lambda one: one[1].line)
-    if not found or any(_is_conditional(inside, node, before) for node, _ in found[-1:]):
+    if not found:
+        return []
+    node, last = found[-1]
+    if _is_conditional(inside, node, before) and not _changes(last.value, name):
         return []
     return [one for _, one in found]
+
+
+def _changes(value: Any, name: str) -> bool:
+    """`label = label + 12 * speed`"""
+    if isinstance(value, ast.AugAssign):
+        return True
+    return isinstance(value, ast.BinOp) and any(ast.unparse(part) == name for part in ast.walk(value))
 
 
 def _is_conditional(inside: Any, node: Any, before: Optional[int]) -> bool:
