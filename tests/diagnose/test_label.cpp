@@ -163,7 +163,9 @@ TEST(DiagnoseLabel, IgnoreLabels) {
          "cross_entropy: target[3] is -100, but the input has 6 classes: valid labels are [0, 6); -100 is "
          "PyTorch's "
          "default ignore label, but this call has ignore_index=0",
-         "drop ignore_index from the call, or pass ignore_index=-100");
+         "one number has to mark what is not to count: ignore_index=-100, if 0 is a class or does not occur; "
+         "else "
+         "write 0 where the labels get -100");
   expect(label(255, 255), Cause::kLabelOutOfRange,
          "cross_entropy: target[3] is 255, but the input has 255 classes: valid labels are [0, 255)",
          "if 255 is not a class, correct it where it is made: in its record, or by the code that numbers the "

@@ -42,6 +42,7 @@ from trapline._fault.program import (
     marks,
     owners,
     scope,
+    sourced,
     stale,
     taken_off,
     texts,
@@ -296,6 +297,8 @@ def look_into(
             if (facts.get("assigned") or {}).pop("counts_batch", False):
                 facts.pop("sample", None)
                 add("sample", lambda: at_work.sample_facts([tensor], ""))
+        if "assigned" not in facts:
+            add("assigned", lambda: sourced.sourced_facts(name, violation.get("given", tensor)))
     if _indexes(operator):
         of = (violation.get("args") or {}).get("self")
         add("indexed", lambda: indexed.indexed_facts(of))

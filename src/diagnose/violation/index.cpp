@@ -140,7 +140,7 @@ void fix_look(ViolationWriter& w) {
     // A little beyond the end is a step too far; numbers of another tensor go far beyond it.
     const bool far = scan.max && is_integer(*scan.max) && std::get<std::int64_t>(*scan.max) >= 2 * w.hi();
     w.fix(fmt::format("{}: all {} are outside {}{}{}", look, scan.total, w.range(), least,
-                      far ? ": they may be meant for a larger tensor, or be numbers of another kind" : ""));
+                      far ? ": they may be meant for another tensor, or be numbers of another kind" : ""));
     return;
   }
   const std::string most =

@@ -400,7 +400,10 @@ void write_negative(ViolationWriter& w) {
     w.finding().summary +=
         fmt::format("; -100 is PyTorch's default ignore label, but this call has ignore_index={}",
                     w.facts.scan.also.value_or(-100));
-    w.fix("drop ignore_index from the call, or pass ignore_index=-100");
+    w.fix(fmt::format(
+        "one number has to mark what is not to count: ignore_index=-100, if {} is a class or does not "
+        "occur; else write {} where the labels get -100",
+        w.facts.scan.also.value_or(-100), w.facts.scan.also.value_or(-100)));
     return;
   }
   if (w.facts.codes && w.integer() == -1 && w.only(-1)) return write_codes(w);

@@ -163,7 +163,10 @@ void write_words(ViolationWriter& w) {
     case Cause::kNanToIndex:
       w.finding().summary =
           fmt::format("{}, which becomes a meaningless integer without an error", w.opening());
-      w.fix("make it finite before the cast: torch.nan_to_num(x, nan=0.0), or drop the row");
+      w.fix(
+          "drop the row before the cast, or give what is missing a number of its own: the 0 of "
+          "torch.nan_to_num(x) is "
+          "a number like any other");
       w.fix_sample();
       break;
     default:

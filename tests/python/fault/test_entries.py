@@ -1,11 +1,14 @@
 """The statement that made what a batch holds, followed from the failing line into the data set."""
 
+import json
+
 import pytest
 
 torch = pytest.importorskip("torch")
 from conftest import label_violation  # noqa: E402
 from torch.utils.data import DataLoader, Dataset, Subset, TensorDataset  # noqa: E402
 from trapline._fault.data import entries, seen  # noqa: E402
+from trapline._fault.program import holders  # noqa: E402
 
 pytestmark = pytest.mark.usefixtures("installed")
 LEVELS = torch.arange(32).reshape(8, 4)
@@ -247,6 +250,80 @@ class Shifted(Scaled):
             speaker = speaker + 4 * i
             place = 4 * i
         return torch.ones(2), torch.tensor(speaker), torch.tensor(place), 0
+
+
+class Ranked(Dataset):
+    def __init__(self, ranks, choices, order):
+        self.ranks, self.choices = ranks, choices
+        self.labels = order[LEVELS[:, 0].clamp(max=3)]
+        self.read = []
+        for name, (low, high) in parse("a\nb").items():
+            self.read.append(high)
+
+    def __len__(self):
+        return 8
+
+    def __getitem__(self, i):
+        return self.ranks[i], self.choices[i], self.labels[i], self.read[i % 2]
+
+
+def parse(text):
+    made = json.loads('{"a": [1, 2], "b": [3, 4]}')
+    return made
+
+
+def ranked(wide):
+    ranks, choices = [], []
+    for row in LEVELS:
+        _, at = row.float().topk(2)
+        ranks.append(at)
+        choices.append(row // 2)
+    return torch.stack(ranks), torch.stack(choices)
+
+
+def test_through_a_call_that_gives_several_and_a_look_up():
+    order = torch.randperm(4) if len(LEVELS) else None
+    for ranks, choices, labels, read in DataLoader(Ranked(*ranked(2), order), batch_size=4):
+        assert quoted("ranks", ranks) is None  # it is not the last that is given
+        assert quoted("labels", labels) == ("self.labels", "order[LEVELS[:, 0].clamp(max=3)]")
+        assert quoted("read", read) == ("made", 'json.loads(\'{"a": [1, 2], "b": [3, 4]}\')')
+        assert quoted("choices", choices) is None
+
+
+class Cached(Ranked):
+    def __init__(self, order, best, halves):
+        self.best, self.halves = best, halves
+
+    def __getitem__(self, i):
+        return self.best[i], self.halves[i]
+
+
+def test_what_is_spread_over_the_last_parameters():
+    for best, halves in DataLoader(Cached(None, *ranked(2)), batch_size=4):
+        assert quoted("best", best) == ("_, at", "row.float().topk(2)")
+        assert quoted("halves", halves) == ("", "row // 2")
+
+
+def test_what_stands_in_the_call_itself(monkeypatch):
+    live = holders.user_frames
+    monkeypatch.setattr(
+        holders, "user_frames", lambda: [one for one in live() if one.f_code.co_name.startswith("test_")]
+    )
+
+    def loss(scores, target):  # no frame of the program's, as PyTorch's own are
+        return quoted("", target)
+
+    for x, speaker, place, _ in DataLoader(Shifted(), batch_size=4):
+        rows = place > 4
+        found = loss(x[rows], speaker[rows])
+        viewed = loss(x[rows], target=speaker[rows].view(-1))
+        assert found == viewed == ("speaker", "speaker + 4 * i")
+        other = loss(x[rows], speaker[rows] - 4000)  # no variable has these
+        twice = loss(speaker[rows], speaker[rows])  # the one or the other
+        assert other is None and twice is None
+    for batch in DataLoader(Keyed(RAW), batch_size=4):
+        found = loss(batch["x"], batch["stage"])
+        assert found == ("", "self.rows['grade'][i] - 1")
 
 
 def test_what_an_if_adds_to_it_is_what_to_look_at():

@@ -15,6 +15,7 @@ from trapline._fault.program.functions import KEEPS
 from trapline._fault.program.texts import WRAPS, called
 
 _DEPTH = 12
+_MOST = 1 << 20
 _ONWARD = ("tqdm", "trange", "list", "iter", "track")  # each gives out what it goes over
 _MOVES = ("float", "double", "half", "bfloat16", "byte", "requires_grad_", "pin_memory", "tolist")
 _INLINE = ("<listcomp>", "<genexpr>", "<dictcomp>", "<setcomp>")
@@ -57,17 +58,57 @@ def entered(variable: str, tensor: Any) -> Optional[Entered]:
     for depth, frame in enumerate(live):
         names = [variable] if variable in frame.f_locals else []
         names += [name for name, value in scope.variables(frame) if value is tensor and name not in names]
-        for name in names:
-            at: Union[_At, Entered, None] = _At(name, live[depth:], scope.line_of(frame), ())
+        here: list[Union[_At, Entered, None]] = [
+            _At(name, live[depth:], scope.line_of(frame), ()) for name in names
+        ]
+        if not names and depth == 0:
+            here += _in_call(live, tensor)
+        for begin in here:
+            at = begin
             for _ in range(_DEPTH):
                 if not isinstance(at, _At):
                     break
                 at = _before(at)
             if isinstance(at, Entered):
                 return at
-        if names:
+        if here:
             return None
     return None
+
+
+def _in_call(live: list[FrameType], tensor: Any) -> list[Union[_At, Entered, None]]:
+    """What stands in the failing call itself, of a variable with all of the numbers: `loss(x[k], y[k])`."""
+    frame = live[0]
+    node = _running(frame, (ast.Call, ast.Subscript))
+    if isinstance(node, ast.Subscript):
+        given = node.slice.elts if isinstance(node.slice, ast.Tuple) else [node.slice]
+    else:
+        given = [*node.args, *(word.value for word in node.keywords)] if node is not None else []
+    found: list[Union[_At, Entered, None]] = []
+    for one in given:
+        at = None if isinstance(one, ast.Name) else _of(one, _At("", live, scope.line_of(frame), ()), ())
+        if isinstance(at, _At) and _holds_all(_part(frame.f_locals.get(at.name), at.path), tensor):
+            found.append(at)
+    return found if len(found) == 1 else []
+
+
+def _part(value: Any, path: tuple[Key, ...]) -> Any:
+    """What a batch has at these places; None where they are not to be had without the program's own code."""
+    for key in path:
+        at_hand = type(value) is dict or (type(value) in (list, tuple) and type(key) is int)
+        if not at_hand or (key not in value if type(value) is dict else not -len(value) <= key < len(value)):
+            return None
+        value = value[key]
+    return value
+
+
+def _holds_all(value: Any, tensor: Any) -> bool:
+    import torch
+
+    alike = scope.is_tensor(value) and value.dtype is tensor.dtype and not value.dtype.is_floating_point
+    if not alike or not 0 < tensor.numel() <= value.numel() <= _MOST or not scope.is_at_hand(value):
+        return False
+    return bool(torch.isin(tensor.detach(), value.detach()).all())
 
 
 def _before(at: _At) -> Union[_At, Entered, None]:
@@ -150,7 +191,7 @@ def _of(node: ast.expr, at: _At, path: tuple[Key, ...]) -> Union[_At, Entered, N
             key = node.slice
             if isinstance(key, ast.Constant) and type(key.value) in (int, str):
                 path = (key.value, *path)  # of a tensor it is a row: then no data set has that place
-            elif not _is_cut(key):
+            elif not (_is_cut(key) or _is_tensor(node.value, at)):  # some rows of it, x[mask]
                 return None
             node = node.value
         elif isinstance(node, ast.Attribute) and isinstance(node.value, ast.Name):
@@ -158,6 +199,10 @@ def _of(node: ast.expr, at: _At, path: tuple[Key, ...]) -> Union[_At, Entered, N
         else:
             break
     return at._replace(name=node.id, path=path) if isinstance(node, ast.Name) and node.id != "self" else None
+
+
+def _is_tensor(node: ast.expr, at: _At) -> bool:
+    return isinstance(node, ast.Name) and scope.is_tensor(at.frames[0].f_locals.get(node.id))
 
 
 def _is_cut(key: ast.expr) -> bool:
@@ -204,8 +249,8 @@ def _is_between(frame: FrameType) -> bool:
     return False
 
 
-def _running(frame: FrameType) -> Optional[ast.Call]:
-    """The call that a frame is in."""
+def _running(frame: FrameType, kinds: Any = ast.Call) -> Any:
+    """The call that a frame is in, or what else of these kinds."""
     line, end, column, end_column = frames.position(frame.f_code, frame.f_lasti)
     tree = calls.tree_of(frame.f_code)
     if tree is None or end is None or not places.is_user(frame.f_code):
@@ -216,7 +261,7 @@ def _running(frame: FrameType) -> Optional[ast.Call]:
     found = [
         node
         for node in texts.nodes_of(tree)
-        if isinstance(node, ast.Call)
+        if isinstance(node, kinds)
         and node.lineno + first == line
         and (node.end_lineno or 0) + first == end
         and (node.col_offset + indent, (node.end_col_offset or 0) + indent) == (column, end_column)

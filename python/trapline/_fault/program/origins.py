@@ -68,7 +68,7 @@ def origin(
             whole = step.at
         if members is not None and not step.path and _is_own(step.at.node):
             members.append(step.at.node.attr)
-        if _is_column(step.at.node) and not step.path:
+        if not step.path and (_is_column(step.at.node) or (quoted is None and _is_looked_up(step.at.node))):
             quoted = step.at
         step = _further(step, collate)
     if isinstance(step, Records):
@@ -119,14 +119,40 @@ def _further(step: _Step, collate: Any) -> Union[_Step, At, Records, None]:
 def _call(at: At, node: ast.Call, path: Path) -> Union[_Step, At, None]:
     name = called(node)
     of_method = isinstance(node.func, ast.Attribute)
+    several = node.args and isinstance(node.args[0], (ast.List, ast.Tuple)) and len(node.args[0].elts) > 1
+    if name in GATHERS and several and not path:
+        return at  # torch.cat([kind, kind + n])
     if name in (*WRAPS, *_ALIKE, *GATHERS) and node.args:
         return _Step(at._replace(node=node.args[0]), path)
     if of_method and name in _FORMS and not _is_module(node.func.value):  # type: ignore[attr-defined]
         return _Step(at._replace(node=node.func.value), path)  # type: ignore[attr-defined]
     if path:
-        made = texts.returned_by(name, path[0]) if type(path[0]) is int else None
-        return at._replace(node=made.node, file=made.file, name=made.name) if made is not None else None
-    return None if name in _EMPTY or name.startswith(_TABLES) else at
+        return _of_several(at, node, path)
+    return None if name in _EMPTY or (name.startswith(_TABLES) and not _defined(name)) else at
+
+
+def _defined(name: str) -> list[tuple[str, Any, Any]]:
+    """(file, function, class) of the program's own functions of that name."""
+    return [
+        (file, function, kind)
+        for file, tree in texts.user_trees()
+        for function, kind in texts.functions(tree)
+        if function is not None and function.name == name
+    ]
+
+
+def _of_several(at: At, node: ast.Call, path: Path) -> Union[_Step, At, None]:
+    """One of the things that a call gives: of a function of the program's what its one `return` has there."""
+    name = called(node)
+    defined = _defined(name)
+    if not defined and type(path[0]) is int and name not in _EMPTY:
+        return at._replace(name="")
+    if len(defined) != 1:
+        return None
+    file, function, kind = defined[0]
+    returns = [one.value for one in texts.own_nodes(function) if isinstance(one, ast.Return)]
+    value = returns[0] if len(returns) == 1 else None
+    return None if value is None else _Step(At(value, file, function, kind), path)
 
 
 def _is_module(node: ast.expr) -> bool:
@@ -166,6 +192,15 @@ def _is_column(node: ast.expr) -> bool:
         key: Any = node.slice.elts[-1] if isinstance(node.slice, ast.Tuple) else node.slice
         return isinstance(key, ast.Constant) and type(key.value) is str
     return isinstance(node, ast.Attribute) and not _is_own(node) and node.attr not in _MEMBERS
+
+
+def _is_looked_up(node: ast.expr) -> bool:
+    """`order[labels[keep]]`: what the one tensor has at the places that another says."""
+    if not isinstance(node, ast.Subscript) or isinstance(node.value, ast.Call):
+        return False
+    return isinstance(node.slice, ast.Subscript) or (
+        isinstance(node.slice, (ast.Attribute, ast.Call)) and not _is_own(node.value)
+    )
 
 
 def _column(at: At, key: str, path: Path) -> Union[_Step, At, None]:
@@ -216,11 +251,27 @@ def _variable(at: At, name: str, path: Path, collate: Any) -> Union[_Step, At, R
         if at.function is collate:
             own = [one for one in creations.parameters(collate) if one != "self"]
             return Records(path) if name == own[0] else None
-        given = list(creations.arguments(at, name))
-        return _Step(given[0], path) if len(given) == 1 else None
+        return _argument(at, name, path)
     whole = texts.tree_of(at.file)
     found = _events(whole, name, None) if whole is not None else []
     return _by_event(at._replace(function=None, kind=None), found, path) if found else None
+
+
+def _argument(at: At, name: str, path: Path) -> Optional[_Step]:
+    """What the program's one call of the function gives it, `Data(x, *columns(frame))` as well."""
+    given = list(creations.arguments(at, name))
+    if len(given) == 1 and not isinstance(given[0].node, ast.Starred):
+        return _Step(given[0], path)
+    maker = at.kind.name if at.kind is not None and at.function.name == "__init__" else at.function.name
+    made = list(texts.calls_of(maker))
+    if len(made) != 1:
+        return None
+    file, function, kind, call = made[0]
+    place = creations.parameters(at.function).index(name) - (1 if at.kind is not None else 0)
+    spread = [number for number, one in enumerate(call.args) if isinstance(one, ast.Starred)]
+    if spread != [len(call.args) - 1] or place < spread[0]:
+        return None
+    return _Step(At(call.args[-1].value, file, function, kind), (place - spread[0], *path))
 
 
 def _comprehended(at: At, name: str) -> Optional[tuple[Path, ast.expr]]:
@@ -245,6 +296,9 @@ def _gone_over(over: ast.expr, place: Path) -> Optional[tuple[Path, ast.expr]]:
     if called(over) == "tqdm" and over.args:
         return place, over.args[0]
     key = place[0] if place else None
+    if called(over) == "items":
+        held = over.func.value if isinstance(over.func, ast.Attribute) else None
+        return None if held is None or key != 1 else (place[1:], held)
     if called(over) == "enumerate" and key == 1 and over.args:
         return place[1:], over.args[0]
     if called(over) == "zip" and type(key) is int and key < len(over.args):
@@ -338,7 +392,7 @@ def _given(node: Any, name: str) -> Iterator[_Event]:
     elif isinstance(node, ast.Expr) and isinstance(node.value, ast.Call):
         call = node.value
         to = call.func.value if isinstance(call.func, ast.Attribute) else None
-        if to is not None and called(call) == "append" and call.args and ast.unparse(to) == name:
+        if to is not None and called(call) in ("append", "extend") and call.args and ast.unparse(to) == name:
             yield _Event(node.lineno, call.args[0], (), "", each=True)
 
 
@@ -352,7 +406,7 @@ def _assigned(target: ast.expr, value: ast.expr, name: str, line: int) -> Iterat
                 whole = ast.unparse(value)
                 records = whole.startswith("zip(*") and isinstance(value, ast.Call)
                 inner = value.args[0].value if records else value  # type: ignore[attr-defined]
-                yield _Event(line, inner, (place,), "" if records else name)
+                yield _Event(line, inner, (place,), "" if records else ast.unparse(target).strip("()"))
     elif isinstance(target, ast.Subscript):
         if ast.unparse(target.value) == name and not isinstance(target.slice, ast.Constant):
             yield _Event(line, value, (), ast.unparse(target), each=True)

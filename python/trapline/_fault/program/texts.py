@@ -8,7 +8,7 @@ import sys
 from collections import deque
 from collections.abc import Iterable, Iterator
 from functools import lru_cache
-from types import ModuleType
+from types import CodeType, ModuleType
 from typing import Any, NamedTuple, Optional
 
 from trapline._fault.program import places, scope, source
@@ -110,6 +110,18 @@ def functions(tree: Any) -> tuple[tuple[Any, Any], ...]:
         inside = node if isinstance(node, ast.ClassDef) else kind
         waiting.extend((part, inside) for part in ast.iter_child_nodes(node))
     return tuple(found)
+
+
+def function_of(code: CodeType) -> Optional[tuple[Any, Any]]:
+    """(function, class) of code in a file of the program's."""
+    tree = tree_of(code.co_filename)
+    for function, kind in functions(tree) if tree is not None else ():
+        if function is None or function.name != code.co_name:
+            continue
+        first = function.lineno - len(function.decorator_list)
+        if first <= code.co_firstlineno <= function.lineno:
+            return function, kind
+    return None
 
 
 def calls_of(name: str) -> Iterator[tuple[str, Any, Any, ast.Call]]:
