@@ -33,7 +33,7 @@ TEST(AdviceEvidence, MinusOneMayBeALookUpThatFoundNothing) {
       << all(mask);
   const Finding places = diagnose(facts_of("scatter.index", -1, 9, {{"args", {{"dim", 0}}}}));
   EXPECT_TRUE(says(places, "what a search gives that found nothing")) << all(places);
-  EXPECT_TRUE(says(places, "if it marks what is not to count")) << all(places);
+  EXPECT_TRUE(says(places, "if -1 in the index marks what is not to count")) << all(places);
 }
 
 // One label in 2,000, of 4 classes: no larger head is spoken of.

@@ -148,7 +148,9 @@ TEST(AdviceGiven, AnIdLessOne) {
 // A library's own loss made the index of the labels that it was given: the user cannot leave them out there.
 TEST(AdviceGiven, AnIndexThatALibraryMade) {
   json facts = facts_of("scatter.index", -1, 6, {{"scan", {{"total", 48}, {"max", 5}}}});
-  EXPECT_TRUE(says(diagnose(facts), "leave the elements with -1 in the index out before the call"))
+  EXPECT_TRUE(says(
+      diagnose(facts),
+      "if -1 in the index marks what is not to count, all that goes with such elements has to be left out"))
       << all(diagnose(facts));
   facts["library"] = {{"caller", "somelib"}};
   EXPECT_EQ(

@@ -94,7 +94,7 @@ TEST(AdviceHarm, ALayerOfThatWidthIsNoPositionTable) {
 TEST(AdviceHarm, WhatMinusOneStandsForWhereTheSourceSaysIt) {
   const json codes = {{"text", "df['city'].cat.codes"}, {"line", 8}, {"of", "missing"}};
   json ids = facts_of("embedding.indices", -1, 9);
-  EXPECT_TRUE(says(diagnose(ids), "if -1 marks")) << all(diagnose(ids));
+  EXPECT_TRUE(says(diagnose(ids), "see what -1 stands for")) << all(diagnose(ids));
   ids["codes"] = codes;
   EXPECT_FALSE(says(diagnose(ids), "if -1")) << all(diagnose(ids));
   EXPECT_TRUE(says(diagnose(ids),
@@ -117,6 +117,7 @@ TEST(AdviceHarm, PaddingStandsBesideWhatItPads) {
   const Finding finding = diagnose(ids);
   EXPECT_EQ(all(finding).find("padding"), std::string::npos) << all(finding);
   EXPECT_FALSE(says(finding, "if -1 marks")) << all(finding);
+  EXPECT_FALSE(says(finding, "see what -1 stands for")) << all(finding);
   EXPECT_TRUE(says(finding, "look at where the ids are computed")) << all(finding);
 }
 
@@ -136,7 +137,7 @@ TEST(AdviceHarm, NoRecordIsDroppedForANumberThatTheProgramMade) {
 
 TEST(AdviceHarm, NoRowIsDroppedWhereTheBatchIsFinite) {
   json index = facts_of("gather.index", std::numeric_limits<std::int64_t>::min() + 22, 216);
-  EXPECT_TRUE(says(diagnose(index), "or a missing value: fill it in, or leave its row out"))
+  EXPECT_TRUE(says(diagnose(index), "or a missing value: give it a number that stands for it alone"))
       << all(diagnose(index));
   for (const char* by : {"row", "hand"}) {
     index["sample"] = {{"batch", 2}, {"by", by}};
@@ -146,7 +147,7 @@ TEST(AdviceHarm, NoRowIsDroppedWhereTheBatchIsFinite) {
     EXPECT_TRUE(says(finding, "what the batch holds is finite: arithmetic before the cast")) << all(finding);
   }
   index["sample"] = {{"batch", 2}, {"row", 1}};  // the loader's own: cast where it was loaded
-  EXPECT_TRUE(says(diagnose(index), "or a missing value: fill it in, or leave its row out"))
+  EXPECT_TRUE(says(diagnose(index), "or a missing value: give it a number that stands for it alone"))
       << all(diagnose(index));
 }
 

@@ -73,10 +73,11 @@ TEST(AdviceOrder, WhatIsComputedMarksNothing) {
   EXPECT_EQ(f.fix.size(), 1U) << all(f);
   EXPECT_TRUE(says(f, "look at `t[:, None] - lags` (line 63): 1 of 4 is outside [0, 70)")) << all(f);
   json ids = facts_of("embedding.indices", -1, 37);
-  EXPECT_TRUE(says(diagnose(ids), "if -1 marks")) << all(diagnose(ids));
+  EXPECT_TRUE(says(diagnose(ids), "see what -1 stands for")) << all(diagnose(ids));
   ids["drawn"] = true;
   ids["table"] = "other";
   EXPECT_FALSE(says(diagnose(ids), "if -1 marks")) << all(diagnose(ids));
+  EXPECT_FALSE(says(diagnose(ids), "see what -1 stands for")) << all(diagnose(ids));
 }
 
 TEST(AdviceOrder, AFunctionThatComputedIsNamedWithItsFile) {

@@ -238,7 +238,8 @@ TEST(AdviceSeen, AByteOfMinusOneIsNoMark) {
   EXPECT_NE(diagnose(index).summary.find("255 may be an ignore label"), std::string::npos)
       << all(diagnose(index));
   EXPECT_TRUE(says(diagnose(index), "if 255 is -1 as a byte (uint8, `& 255`), give it its sign back"));
-  EXPECT_TRUE(says(diagnose(index), "if it marks what is not to count: leave the elements with 255"));
+  EXPECT_TRUE(says(diagnose(index),
+                   "marks what is not to count, all that goes with such elements has to be left out"));
 }
 
 TEST(AdviceSeen, OneLessARunningSum) {

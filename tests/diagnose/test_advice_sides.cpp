@@ -63,6 +63,47 @@ TEST(AdviceSides, ASearchThatOneIsTakenOff) {
       << all(found);
 }
 
+// With finite weights: of a row that has an infinity itself no 0/0 is told.
+TEST(AdviceSides, ARowOfTheBatchThatIsNotFinite) {
+  json facts = facts_of("multinomial.self", 0, 0, {{"op", "multinomial"}});
+  facts["scan"] = {{"bad", 12}, {"total", 120}, {"first", 12}, {"reason", 3}, {"value", nullptr}};
+  facts["weights"] = {{"bad", 0}, {"total", 4}};
+  facts["nan"] = {{"command", "python a.py"}};
+  const json sample = {{"dataset_index", 93}, {"batch", 3}, {"row", 3}, {"likely", true}};
+  facts["sample"] = sample;
+  const char* itself = "that row of the batch holds NaN or Inf itself: look at what makes it";
+  EXPECT_FALSE(says(diagnose(facts), itself)) << all(diagnose(facts));
+  facts["sample"]["by"] = "rows";
+  EXPECT_TRUE(says(diagnose(facts), itself)) << all(diagnose(facts));
+  EXPECT_FALSE(says(diagnose(facts), "0/0, as a rule")) << all(diagnose(facts));
+}
+
+// What is rounded up has no place 0, or one more at the end; the last part of a cut is another thing.
+TEST(AdviceSides, APartThatWasRoundedUp) {
+  json facts = facts_of("index_select.index", 50, 50);
+  facts["computed"] = {
+      {"name", "i"}, {"text", "torch.ceil(n * torch.rand(1)).long()"}, {"line", 46}, {"by", "ceil"}};
+  EXPECT_TRUE(says(diagnose(facts), "ceil gives 1 to n")) << all(diagnose(facts));
+  EXPECT_FALSE(says(diagnose(facts), "in the last part")) << all(diagnose(facts));
+  facts["computed"]["text"] = "torch.round((x - x0) / h).long()";
+  EXPECT_TRUE(says(diagnose(facts), "floor gives 0 to n - 1")) << all(diagnose(facts));
+  facts["computed"]["text"] = "torch.floor((x - x0) / h).long()";
+  EXPECT_TRUE(says(diagnose(facts), "in the last part")) << all(diagnose(facts));
+}
+
+// Labels 10, 20 and 30 of classes that the program counts.
+TEST(AdviceSides, CountedClassesWhoseNumbersHaveGaps) {
+  json facts = facts_of("nll_loss_forward.target", 10, 3, {{"layer", layer("head", "out_features", 3)}});
+  facts["scan"].update({{"bad", 8}, {"total", 8}, {"min", 10}, {"max", 30}});
+  facts["values"] = {{10, 4}, {20, 2}, {30, 2}};
+  facts["made"] =
+      json::array({{{"text", "n_classes=len(self.classes_)"}, {"file", "/a/tab.py"}, {"line", 60}}});
+  facts["seen"] = {{"min", 10}, {"max", 30}, {"count", 8}, {"source", "calls"}, {"here", 3}, {"gap", 0}};
+  const Finding found = diagnose(facts);
+  EXPECT_FALSE(says(found, "too low")) << all(found);
+  EXPECT_TRUE(says(found, "they have no more than 3 different ones, with gaps")) << all(found);
+}
+
 // An unpooling of another size than the pooling had; where a rest is left out at the edge, its size is named.
 TEST(AdviceSides, AnUnpoolingOfAnotherSize) {
   json facts = facts_of("max_unpool2d.indices", 33, 32);

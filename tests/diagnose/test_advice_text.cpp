@@ -242,10 +242,11 @@ TEST(AdviceText, AStatementThatRoundsDown) {
   facts["floored"] = {{"text", "days // 30"}, {"file", "/a/net.py"}, {"line", 48}};
   facts["assigned"] = {{"name", "rel"}, {"text", "table(ids)"}, {"file", "/a/net.py"}, {"line", 58}};
   EXPECT_TRUE(says(diagnose(facts), "if it comes of `days // 30`")) << all(diagnose(facts));
-  EXPECT_TRUE(says(diagnose(facts), "if -1 marks")) << all(diagnose(facts));
+  EXPECT_TRUE(says(diagnose(facts), "see what -1 stands for")) << all(diagnose(facts));
   facts["assigned"]["text"] = "torch.div(a, b, rounding_mode='floor')";
   EXPECT_FALSE(says(diagnose(facts), "if it comes of")) << all(diagnose(facts));
   EXPECT_FALSE(says(diagnose(facts), "if -1 marks")) << all(diagnose(facts));
+  EXPECT_FALSE(says(diagnose(facts), "see what -1 stands for")) << all(diagnose(facts));
 }
 
 // 0, 1, 2 and 4 for four classes; some of a long list for nineteen.
@@ -370,7 +371,10 @@ TEST(AdviceText, ACountOfNumbersWithGapsWantsNoPlaceMore) {
   json facts = facts_of("gather.index", 3, 3, {{"layer", layer("out", "out_features", 3)}});
   facts["made"] = {{{"text", "num_actions=len(actions)"}, {"file", "/a/dqn.py"}, {"line", 73}}};
   facts["seen"] = {{"min", 0}, {"max", 3}, {"count", 320}, {"source", "calls"}, {"here", 3}, {"gap", 2}};
-  EXPECT_TRUE(says(diagnose(facts), "of different numbers, where these have gaps")) << all(diagnose(facts));
+  EXPECT_TRUE(
+      says(diagnose(facts),
+           "they have no more than 3 different ones, with gaps: number them by the list that is counted"))
+      << all(diagnose(facts));
   facts["seen"].erase("gap");
   facts["seen"]["here"] = 4;
   EXPECT_TRUE(says(diagnose(facts), "`out` needs one output more")) << all(diagnose(facts));

@@ -93,7 +93,8 @@ TEST(Nan, WhatAddsUpTo0HasNoProbabilities) {
                   {"command", "python main.py"}};
   const std::int64_t row = facts["tensor"]["shape"].back();
   facts["scan"]["bad"] = row;
-  EXPECT_TRUE(says(diagnose(facts), "an epsilon makes a row of zeros of it, which is refused, too"));
+  EXPECT_TRUE(
+      says(diagnose(facts), "a row of zeros has no probabilities, and multinomial refuses it as well"));
   facts["scan"]["bad"] = row - 1;
   EXPECT_TRUE(says(diagnose(facts), "an epsilon added to it is right where"));
 }
@@ -107,7 +108,9 @@ TEST(Nan, NumPysWarningLeadsToTheCast) {
   EXPECT_EQ(finding.cause, Cause::kNanToIndex);
   EXPECT_EQ(finding.fix.at(0),
             "NumPy warned of an invalid value in the cast in prep.py:4, `codes = raw.astype(np.int64)`: if a "
-            "missing value goes into it, fill it in, or leave its row out, before");
+            "missing value goes into it, give it a number that stands for it alone, where it is missing by "
+            "nature, or "
+            "leave its row out, before");
 }
 
 TEST(CallersVariable, AnotherThatTheIndexWouldFit) {

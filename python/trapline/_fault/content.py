@@ -229,7 +229,7 @@ def look_into(
         "sample",
         lambda: None if nobodys else which.sample_of(violation, predicate, position, found, before),
     )
-    add("seen", lambda: seen.seen_facts(violation, found[0] if found else None))
+    add("seen", lambda: seen.seen_facts(violation, found[0] if found else None, facts.get("sample")))
     if found and _indexes(operator) and "table" not in facts:
         source = (violation.get("args") or {}).get("self")
         square = scope.is_tensor(source) and list(source.shape).count(scan.get("hi")) > 1
@@ -308,6 +308,11 @@ def look_into(
     if most and "one_of" in sample and sample.get("likely"):  # more of them than of one sample
         del sample["likely"]
         sample["by"] = "hand"
+    alone = "one_of" not in sample and "row" in sample and sample.get("likely") and tensor.dim() > 1
+    if most and alone and rows_of.only_bad_row(tensor, scan, predicate) is None:  # of several rows
+        del facts["sample"]
+        add("sample", lambda: at_work.sample_facts([tensor], ""))
+        sample = facts.get("sample") or {}
     if "computed" in facts and "one_of" in sample and sample.get("likely") and "row" not in sample:
         del sample["likely"]  # what computed them is known, and no sample is more likely than another
         sample["by"] = "hand"

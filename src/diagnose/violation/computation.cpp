@@ -185,6 +185,13 @@ std::string ViolationWriter::rule_of_computation() const {
           "`{}` leaves out the part that is not whole at the end: rounded up, -(-n {}), there is one more",
           size, size.substr(at + 1));
   }
+  const std::string_view how = facts.computed->text;
+  if (above() && only(hi()) && how.find("ceil(") != std::string_view::npos)
+    return "ceil gives 1 to n of what is cut into n parts: floor gives 0 to n - 1";
+  if (above() && only(hi()) && how.find("round(") != std::string_view::npos)
+    return "round gives 0 to n of what is cut into n parts: where a part is meant, and not the nearest edge, "
+           "floor "
+           "gives 0 to n - 1";
   if (is_end_of_cut()) {
     const bool sure = facts.computed->before.has_value();
     const bool in_one = facts.sample && facts.sample->dataset_index && facts.scan.bad == 1 && !sure;
@@ -215,6 +222,11 @@ std::string ViolationWriter::rule_of_computation() const {
                      "right=True takes the first edge into the first bucket, and the last one out of the "
                      "last",
                      by);
+  if (above() && only(hi()) && how.ends_with("- 1"))
+    return fmt::format(
+        "{} with n edges gives 0 to n: n + 1 buckets; less 1, what is on the last edge or beyond "
+        "has none",
+        by);
   if (const auto edges = facts.computed->edges)
     return fmt::format("{} with {} edges gives 0 to {}: {} buckets", by, *edges, *edges, *edges + 1);
   return fmt::format("{} with n edges gives 0 to n: n + 1 buckets", by);

@@ -124,6 +124,42 @@ void write_pivots(ViolationWriter& w) {
 
 }  // namespace
 
+void write_offsets(ViolationWriter& w) {
+  switch (w.facts.scan.reason) {
+    case Reason::kFirstNotZero:
+      w.finding().summary = fmt::format("{}, but the first bag has to start at 0", w.opening());
+      w.fix("offsets = torch.cat([offsets.new_zeros(1), lengths.cumsum(0)[:-1]])");
+      break;
+    case Reason::kNotAscending:
+      w.finding().summary =
+          fmt::format("{}, less than the offset before it: offsets must ascend", w.opening());
+      w.fix(
+          "build offsets from the lengths of the bags: offsets = torch.cat([lengths.new_zeros(1), "
+          "lengths.cumsum(0)[:-1]])");
+      break;
+    default:
+      w.finding().summary =
+          fmt::format("{}, but there are only {} ids: no bag can start behind them", w.opening(), w.hi() - 1);
+      w.fix("compute offsets from the same batch as the ids: lengths.sum() must equal len(ids)");
+      break;
+  }
+  w.fix_sample();
+}
+
+void write_count(ViolationWriter& w) {
+  w.finding().summary = fmt::format("{}, but it must not be negative", w.opening());
+  const bool one = w.facts.scan.bad == 1;
+  w.fix(fmt::format("find where {} from: {} of {} {} negative", one ? "it comes" : "they come",
+                    w.facts.scan.bad, w.facts.scan.total, one ? "is" : "are"));
+  // What the number means is not known: an edit that drops or shifts it would hide a wrong one.
+  if (w.only(w.integer()))
+    w.fix(
+        fmt::format("bincount has no place for a mark: what {} stands for has to be left out before, "
+                    "or counted as a number of its own",
+                    w.value()));
+  w.fix_sample();
+}
+
 bool diagnose_counts(ViolationWriter& w) {
   switch (w.facts.contract->predicate) {
     case Predicate::kMaskCount:

@@ -60,6 +60,13 @@ void fix_multinomial(ViolationWriter& w) {
         fix_weights(w);
         break;
       }
+      if (w.facts.sample && w.facts.sample->by == "rows" && weights_are_finite(w)) {
+        w.fix(
+            "that row of the batch holds NaN or Inf itself: look at what makes it: log(0), a division by 0, "
+            "a "
+            "missing value");
+        break;
+      }
       if (nan_when(w, "") && weights_are_finite(w) && w.facts.tensor.dtype != "float16") {
         w.fix(
             "find the first step that gives NaN, backwards from " + w.own("here") +

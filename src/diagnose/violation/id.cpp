@@ -329,10 +329,13 @@ void write_off_range(ViolationWriter& w) {
           "the list");
     } else if (marks_nothing(w.integer()) && !w.all_bad() && !w.facts.drawn && !w.facts.computed &&
                !w.rounds_down()) {
-      w.fix(fmt::format(
-          "if {} marks what is not to count, use an id that has a row, and leave out what becomes "
-          "of those elements",
-          w.value()));
+      w.fix(
+          fmt::format("see what {} stands for: something of its own (none yet, unknown) gets {}; what is not "
+                      "to count is looked "
+                      "up as another id, and left out of what becomes of it",
+                      w.value(),
+                      w.integer() == -1 ? "a row of its own, all ids + 1 and one row more"
+                                        : "an id and a row of its own"));
     }
   }
   w.fix_sample();

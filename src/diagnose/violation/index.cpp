@@ -40,42 +40,6 @@ std::string indexed(const ViolationWriter& w) {
            : fmt::format("that dimension of the input has {}", count);
 }
 
-void write_offsets(ViolationWriter& w) {
-  switch (w.facts.scan.reason) {
-    case Reason::kFirstNotZero:
-      w.finding().summary = fmt::format("{}, but the first bag has to start at 0", w.opening());
-      w.fix("offsets = torch.cat([offsets.new_zeros(1), lengths.cumsum(0)[:-1]])");
-      break;
-    case Reason::kNotAscending:
-      w.finding().summary =
-          fmt::format("{}, less than the offset before it: offsets must ascend", w.opening());
-      w.fix(
-          "build offsets from the lengths of the bags: offsets = torch.cat([lengths.new_zeros(1), "
-          "lengths.cumsum(0)[:-1]])");
-      break;
-    default:
-      w.finding().summary =
-          fmt::format("{}, but there are only {} ids: no bag can start behind them", w.opening(), w.hi() - 1);
-      w.fix("compute offsets from the same batch as the ids: lengths.sum() must equal len(ids)");
-      break;
-  }
-  w.fix_sample();
-}
-
-void write_count(ViolationWriter& w) {
-  w.finding().summary = fmt::format("{}, but it must not be negative", w.opening());
-  const bool one = w.facts.scan.bad == 1;
-  w.fix(fmt::format("find where {} from: {} of {} {} negative", one ? "it comes" : "they come",
-                    w.facts.scan.bad, w.facts.scan.total, one ? "is" : "are"));
-  // What the number means is not known: an edit that drops or shifts it would hide a wrong one.
-  if (w.only(w.integer()))
-    w.fix(
-        fmt::format("bincount has no place for a mark: what {} stands for has to be left out before, "
-                    "or counted as a number of its own",
-                    w.value()));
-  w.fix_sample();
-}
-
 // Something is put where the index says: enlarging what is written to may hide a wrong index.
 bool writes(const ViolationWriter& w) {
   const std::string op = w.op();
@@ -123,8 +87,10 @@ void write_ignore_label(ViolationWriter& w) {
         "see where {} is made: if 255 is -1 as a byte (uint8, `& 255`), give it its sign back, and "
         "a place of its own",
         name));
-  w.fix(fmt::format("if it marks what is not to count: leave the elements with {} in {} out before the call",
-                    w.value(), name));
+  w.fix(fmt::format(
+      "if {} in {} marks what is not to count, all that goes with such elements has to be left out, "
+      "and not of this call alone",
+      w.value(), name));
 }
 
 // Where to look: the user's own name of the index, how much of it is bad, and what that looks like.
@@ -399,7 +365,7 @@ void fix_above(ViolationWriter& w) {
   }
   w.fix_size(Situation::kIndex, "");
   if (library || !w.layer().empty()) return;
-  const bool indexed = write_indexed(w);
+  const bool indexed = w.rule_of_computation().empty() && write_indexed(w);
   if (!writes(w)) {
     // The size itself alone is a step too far, or what a search gives that found nothing.
     if (of_data && w.likely() && !w.of_one_record() && !from_one && !w.facts.fits &&

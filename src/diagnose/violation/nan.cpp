@@ -197,7 +197,7 @@ bool made(ViolationWriter& w) {
     advice =
         "find why its divisor is 0: where exp() makes the numbers, all are too small for it (below -104 in "
         "float32): take the highest off before, or use torch.softmax; where nothing is left of a row, "
-        "find why: it has no probabilities, and an epsilon makes a row of zeros of it, which is refused, too";
+        "find why: a row of zeros has no probabilities, and multinomial refuses it as well";
   }
   w.fix(fmt::format("`{}`{}: {}", nan.made_by, statement, advice));
   return true;

@@ -38,10 +38,15 @@ bool ViolationWriter::write_counted_size() {
         "what is not counted ({}), {} needs one {} more",
         where, hi(), is_class() ? "background, no class" : "none, padding, an unknown one", layer(), unit));
   else
-    fix(fmt::format("{} says how many there are: see why {} goes beyond it{}", where, users(),
-                    computes() ? ""
-                               : " (by another list, data that were not counted, or a count that is too low: "
-                                 "of different numbers, where these have gaps)"));
+    fix(fmt::format(
+        "{} says how many there are: see why {} {} beyond it{}", where, users(),
+        facts.variable ? "goes" : "go",
+        computes() ? ""
+        : gaps && seen_count() >= 2 * hi()
+            ? fmt::format(": they have no more than {} different ones, with gaps: number them by the list "
+                          "that is counted",
+                          hi())
+            : std::string(" (by another list, or data that were not counted)")));
   return true;
 }
 

@@ -279,7 +279,8 @@ void ViolationWriter::write_nan_cast() {
   const bool label = noun() == "label";  // one that is not known must not be made up
   const char* thing = label ? "label" : "value";
   const char* what_to_do = label ? "see why it has none, and leave out what really has none, before"
-                                 : "fill it in, or leave its row out, before";
+                                 : "give it a number that stands for it alone, where it is missing by "
+                                   "nature, or leave its row out, before";
   if (facts.nan_cast) {
     const Frame& cast = facts.nan_cast->frame;
     finding_.summary = fmt::format("{}: NaN or Inf was cast to an integer in {}", opening(), place(cast));

@@ -347,6 +347,8 @@ void fix_multinomial(ViolationWriter& w);
 void write_sampler(ViolationWriter& w);
 // By predicate rather than by cause; false when the predicate is none of those.
 bool diagnose_counts(ViolationWriter& w);
+void write_offsets(ViolationWriter& w);
+void write_count(ViolationWriter& w);
 void diagnose_finite(ViolationWriter& w);
 
 // Adds what is known of a NaN's origin to the summary, and what to do about it; true when that is enough.

@@ -146,7 +146,11 @@ def _has(batch: Batch, value: Any) -> bool:
     that the program picks from it."""
     if type(value) is not int or abs(value) < _USUAL:
         return False
-    return any(0 < tensor.numel() <= _MOST and bool((tensor == value).any()) for tensor in batch.tensors())
+    return any(
+        0 < tensor.numel() <= _MOST and scope.is_at_hand(tensor) and bool((tensor == value).any())
+        for tensor in batch.tensors()
+        if scope.is_tensor(tensor) and str(tensor.layout) == "torch.strided"
+    )
 
 
 def _is_multiple(size: int, rows: set[int]) -> bool:

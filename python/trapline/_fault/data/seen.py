@@ -8,7 +8,7 @@ from typing import Any, Optional
 from trapline._fault.data import batches, columns, data_sets, entries, recorded
 from trapline._fault.data.samples import Located, row_of
 from trapline._fault.data.values import MAX_ELEMENTS, number
-from trapline._fault.program import owners, places, scope
+from trapline._fault.program import holders, owners, places, scope
 from trapline._fault.program.names import length
 
 _EXACT = 1 << 53
@@ -16,14 +16,38 @@ _MAX_KINDS = 1 << 16  # numbers among which a gap is looked for
 Seen = dict[str, Any]
 
 
-def seen_facts(violation: dict[str, Any], located: Optional[Located]) -> Optional[Seen]:
-    """Range over the data set, else over this and the remembered calls of the same argument."""
+def seen_facts(
+    violation: dict[str, Any], located: Optional[Located], sample: Optional[dict[str, Any]] = None
+) -> Optional[Seen]:
+    """Range over the data set, else over this and the remembered calls of the same argument. `sample`: where
+    the program itself holds the data, it says which they are."""
     also = violation["scan"].get("also")
     if located is not None:
         from_set = _over_data_set(located, violation["scan"])
         if from_set is not None:
             return from_set
-    return _over_column(violation) or _over_calls(violation, also)
+    return _over_column(violation) or _over_held(violation, sample or {}) or _over_calls(violation, also)
+
+
+def _over_held(violation: dict[str, Any], sample: dict[str, Any]) -> Optional[Seen]:
+    """Of numbers that the program holds for all records: `data.targets`."""
+    tensor, data = violation["tensor"], sample.get("dataset") or {}
+    if (
+        "by" in sample
+        or sample.get("likely")
+        or tensor.dtype.is_floating_point
+        or not scope.is_at_hand(tensor)
+    ):
+        return None
+    for frame in holders.user_frames():
+        for name, value in holders.held_by(frame):
+            if name != data.get("name"):
+                continue
+            whole = holders.as_tensor(value, MAX_ELEMENTS)
+            if whole is None or whole.dim() != 1 or len(whole) != data.get("length"):
+                return None
+            return None if whole.dtype.is_floating_point else _counted(whole, 0, violation["scan"])
+    return None
 
 
 def _over_data_set(located: Located, scan: dict[str, Any]) -> Optional[Seen]:

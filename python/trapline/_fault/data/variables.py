@@ -12,7 +12,7 @@ from typing import Any, Optional
 from trapline._fault.data import match
 from trapline._fault.data.casts import storage_pointer
 from trapline._fault.data.values import bad_mask, unravel
-from trapline._fault.program import holders, scope
+from trapline._fault.program import entering, holders, scope
 from trapline._library import capi
 
 _EXACT = {"bfloat16": 1 << 8, "float16": 1 << 11}  # whole numbers up to there, and not all beyond
@@ -45,7 +45,8 @@ def variable_facts(
         return None
     if scan.get("reason") == capi.REASON_ZERO_SUM:
         return _empty_row(tensor, given, scan["first"])
-    best: Optional[tuple[tuple[bool, int, int], str, list[int], Any]] = None
+    best: Optional[tuple[tuple[bool, int, bool, int], str, list[int], Any]] = None
+    named = entering.names_in_call()
     argument = str(violation.get("contract", "")).rpartition(".")[2]
     budget = _BUDGET
     for depth, frame in enumerate(holders.user_frames()):
@@ -58,8 +59,11 @@ def variable_facts(
                 budget -= int(held.numel())
                 tie = _tie(tensor, scan, predicate, held, best is None)
             if tie is not None:
-                # The argument's own name says nothing: the entry of a dictionary that holds it does.
-                rank = (tie[0] == _MIXED, depth, tie[0] + (name == argument))
+                # Equal numbers tell less than the text of the call. The argument's own name says nothing: the
+                # entry of a dictionary that holds it does.
+                equal = tie[0] not in (_SAME, _MEMORY)
+                other = depth == 0 and equal and bool(named) and name.partition(".")[0] not in named
+                rank = (tie[0] == _MIXED, depth, other, tie[0] + (name == argument))
                 if best is None or rank < best[0]:
                     best = (rank, name, tie[1], value)
         if best is not None and not best[0][0]:

@@ -52,7 +52,8 @@ def sample_of(
         at_hand = None if too_long else at_work.sample_facts([tensor], "")
         if at_hand and at_hand.get("of") == int(tensor.shape[-1]):
             at_hand = None  # as many places as samples: it may be numbers of these
-        return too_long or rows_of.at_in_loop() or at_hand
+        cut = None if too_long else rows_of.cut_by_hand(tensor, scan, predicate)
+        return too_long or cut or rows_of.at_in_loop() or at_hand
     if position and below:  # nor are those that are computed wrongly
         return None if unknown else at_work.sample_facts([tensor], "")
     sample = guesses.sample_facts(violation, predicate) or records.sample_facts(violation)

@@ -92,6 +92,21 @@ def _in_call(live: list[FrameType], tensor: Any) -> list[Union[_At, Entered, Non
     return found if len(found) == 1 else []
 
 
+def names_in_call() -> set[str]:
+    """The variables of the expressions in the failing call, and not in what it hands on as it is; {} where
+    the innermost function's text does not tell."""
+    frame = next(iter(holders.user_frames()), None)
+    node = None if frame is None else _running(frame, (ast.Call, ast.Subscript))
+    if node is None:
+        return set()
+    given = (
+        [node.slice] if isinstance(node, ast.Subscript) else [*node.args, *(w.value for w in node.keywords)]
+    )
+    if all(isinstance(one, (ast.Name, ast.Constant)) for one in given):
+        return set()
+    return {part.id for one in given for part in ast.walk(one) if isinstance(part, ast.Name)}
+
+
 def _part(value: Any, path: tuple[Key, ...]) -> Any:
     """What a batch has at these places; None where they are not to be had without the program's own code."""
     for key in path:
