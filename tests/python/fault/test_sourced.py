@@ -3,6 +3,8 @@
 import pytest
 
 torch = pytest.importorskip("torch")
+from torch.utils.data import DataLoader, TensorDataset  # noqa: E402
+from trapline._fault.data import entries  # noqa: E402
 from trapline._fault.program import sourced  # noqa: E402
 
 NODES, KINDS = 5, 3
@@ -35,6 +37,20 @@ def test_what_a_library_gives():
     best, places = torch.rand(2, 4).topk(2)
     assert quoted("places", places) == ("best, places", "torch.rand(2, 4).topk(2)")
     assert best.shape == places.shape
+
+
+class Loaders:
+    def __init__(self, labels):
+        self.labels = labels * 10
+
+    def loader(self):
+        return DataLoader(TensorDataset(torch.rand(4, 2), self.labels), batch_size=2)
+
+
+def test_through_a_loader_that_a_method_makes():
+    for x, label in Loaders(torch.arange(4)).loader():
+        assert entries.entry_facts("label", label)["text"] == "labels * 10"
+        assert entries.entry_facts("x", x)["text"] == "torch.rand(4, 2)"
 
 
 def test_nothing_where_a_loop_or_a_branch_gives_another():

@@ -144,6 +144,12 @@ def _defined(name: str) -> list[tuple[str, Any, Any]]:
 def _of_several(at: At, node: ast.Call, path: Path) -> Union[_Step, At, None]:
     """One of the things that a call gives: of a function of the program's what its one `return` has there."""
     name = called(node)
+    if name == "DataLoader" and node.args:
+        return _Step(at._replace(node=node.args[0]), path)
+    if name == "TensorDataset" and type(path[0]) is int and path[0] < len(node.args):
+        return _Step(at._replace(node=node.args[path[0]]), path[1:])
+    if name[:1].isupper():  # a class: what it gives out its methods say
+        return None
     defined = _defined(name)
     if not defined and type(path[0]) is int and name not in _EMPTY:
         return at._replace(name="")
