@@ -123,6 +123,8 @@ def _holds_all(value: Any, tensor: Any) -> bool:
     alike = scope.is_tensor(value) and value.dtype is tensor.dtype and not value.dtype.is_floating_point
     if not alike or not 0 < tensor.numel() <= value.numel() <= _MOST or not scope.is_at_hand(value):
         return False
+    if not scope.is_at_hand(tensor):  # both are looked at
+        return False
     return bool(torch.isin(tensor.detach(), value.detach()).all())
 
 

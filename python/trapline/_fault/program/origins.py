@@ -68,7 +68,7 @@ def origin(
             whole = step.at
         if members is not None and not step.path and _is_own(step.at.node):
             members.append(step.at.node.attr)
-        if not step.path and (_is_column(step.at.node) or (quoted is None and _is_looked_up(step.at.node))):
+        if not step.path and (_is_column(step.at.node) or (quoted is None and _is_looked_up(step.at))):
             quoted = step.at
         step = _further(step, collate)
     if isinstance(step, Records):
@@ -200,9 +200,16 @@ def _is_column(node: ast.expr) -> bool:
     return isinstance(node, ast.Attribute) and not _is_own(node) and node.attr not in _MEMBERS
 
 
-def _is_looked_up(node: ast.expr) -> bool:
-    """`order[labels[keep]]`: what the one tensor has at the places that another says."""
+def _is_looked_up(at: At) -> bool:
+    """`order[labels[keep]]`: what the one tensor has at the places that another says; of
+    `self.rows[self.order[i]]` in __getitem__ it is the record."""
+    node = at.node
     if not isinstance(node, ast.Subscript) or isinstance(node.value, ast.Call):
+        return False
+    given = creations.parameters(at.function) if at.function is not None else []
+    if any(
+        isinstance(part, ast.Name) and part.id in given and part.id != "self" for part in ast.walk(node.slice)
+    ):
         return False
     return isinstance(node.slice, ast.Subscript) or (
         isinstance(node.slice, (ast.Attribute, ast.Call)) and not _is_own(node.value)
