@@ -434,6 +434,11 @@ TEST(AdviceText, LabelsWithoutAGapAskForTheSizeFirst) {
       found.fix.front().starts_with("see as well whether the size is right: `classifier` has 4 outputs"))
       << all(found);
   EXPECT_TRUE(found.fix.at(1).starts_with("if it is, look at where")) << all(found);
+  json known = facts;
+  known["assigned"] = {
+      {"name", "mask"}, {"text", "read(path, key=1)"}, {"file", "/a/tiles.py"}, {"line", 44}};
+  EXPECT_TRUE(diagnose(known).fix.front().starts_with("look at `mask = read(path, key=1)` (tiles.py:44)"))
+      << all(diagnose(known));
   facts["library"] = {
       {"caller", "transformers"},
       {"owner", "transformers"},

@@ -189,7 +189,8 @@ void write_too_few_outputs(ViolationWriter& w) {
         mend.starts_with("look") ? "" : fmt::format("if {} is not {}, ", w.value(), one_of_them(w));
     const std::int64_t kinds =
         w.facts.seen ? w.facts.seen->kinds.value_or(w.facts.seen->here.value_or(0)) : 0;
-    const bool dense = w.seen_min() == 0 && kinds == w.needed();  // then it is the size, as a rule
+    // Then it is the size, as a rule; the statement that made them is looked at first where it is known.
+    const bool dense = w.seen_min() == 0 && kinds == w.needed() && !w.facts.assigned;
     if (known)
       w.fix(fmt::format("if {}, {}: {}", other ? "neither" : "not", mend, w.outside()));
     else if (dense && !other && fixes.back().starts_with("see as well"))  // and no library's setting
