@@ -104,6 +104,20 @@ TEST(AdviceSides, CountedClassesWhoseNumbersHaveGaps) {
   EXPECT_TRUE(says(found, "they have no more than 3 different ones, with gaps")) << all(found);
 }
 
+// A table of positions that is computed and kept: of any length, and no text is to be cut for it.
+TEST(AdviceSides, ACachedTableOfPositions) {
+  json facts = facts_of("index.indices", 48, 48, {{"table", "position"}});
+  facts["scan"].update({{"lo", -48}, {"bad", 13}, {"total", 61}, {"min", 0}, {"max", 60}});
+  facts["tensor"]["shape"] = {1, 61};
+  EXPECT_TRUE(says(diagnose(facts), "truncate to 48")) << all(diagnose(facts));
+  facts["indexed"] = {
+      {"name", "self.cos_cached"}, {"text", "emb.cos()"}, {"file", "/a/rotary.py"}, {"line", 22}};
+  const Finding found = diagnose(facts);
+  EXPECT_TRUE(found.fix.front().starts_with("look at `self.cos_cached = emb.cos()` (rotary.py:22)"))
+      << all(found);
+  EXPECT_FALSE(says(found, "truncate")) << all(found);
+}
+
 // An unpooling of another size than the pooling had; where a rest is left out at the edge, its size is named.
 TEST(AdviceSides, AnUnpoolingOfAnotherSize) {
   json facts = facts_of("max_unpool2d.indices", 33, 32);

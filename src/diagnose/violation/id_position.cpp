@@ -262,6 +262,15 @@ void write_position(ViolationWriter& w) {
                     w.facts.variable ? w.users() : "the positions", w.facts.variable ? "is" : "are",
                     w.layer().empty() ? "the position table" : w.layer()));
   const bool one = one_at_a_time(w) || w.facts.grows;
+  if (w.facts.indexed && w.layer().empty() && !values) {  // no parameter: it may be made of any size
+    const auto& [table, at] = *w.facts.indexed;
+    w.fix(fmt::format(
+        "look at `{} = {}` ({}), which gives the table its size, {}: it needs a row for each place of "
+        "the longest sequence; where an earlier call has made it (a cache), a longer one has to make it "
+        "anew",
+        table, at.text, file_and_line(at.file, at.line), w.hi()));
+    return w.fix_sample();
+  }
   if (!one && counts_another(w))
     w.fix(fmt::format("see first that {} counts the dimension of the sequence: it is {}",
                       counting_line(*w.facts.ranged), counted_along(*w.facts.ranged)));

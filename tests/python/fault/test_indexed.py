@@ -50,11 +50,15 @@ def test_a_member_by_the_statement_of_its_class():
             super().__init__()
             self.register_buffer("memory", torch.zeros(7, 2))
             self.scale = torch.nn.Parameter(torch.ones(3))
+            self.kept = None
 
         def forward(self):
-            return facts_of(self.memory), facts_of(self.scale)
+            if self.kept is None:
+                self.kept = torch.arange(4.0).cos()
+            return facts_of(self.memory), facts_of(self.scale), facts_of(self.kept)
 
-    memory, scale = Bank()()
+    memory, scale, kept = Bank()()
+    assert kept == ("self.kept", "torch.arange(4.0).cos()")
     assert memory == ("self.memory", "torch.zeros(7, 2)")
     assert scale == ("self.scale", "torch.nn.Parameter(torch.ones(3))")
 

@@ -30,12 +30,20 @@ def other_dimension(violation: dict[str, Any]) -> Optional[dict[str, Any]]:
     ]
     exact = [at for at in room if sizes[at] == most + 1]
     room = exact if len(exact) == 1 else room
-    if len(room) != 1:
+    if len(room) != 1 or not _goes_there(arguments, room[0], scan):
         return None
     facts: dict[str, Any] = {"dim": room[0], "size": sizes[room[0]]}
     if sizes.count(sizes[dim]) == 1 and hand.size() == sizes[dim]:
         facts["batch"] = True
     return facts if exact or "batch" in facts else None
+
+
+def _goes_there(arguments: dict[str, Any], dim: int, scan: dict[str, Any]) -> bool:
+    """What index_add and its kin put there has a slice for each index in that dimension."""
+    given = arguments.get("source")
+    if not scope.is_tensor(given) or given.dim() <= dim:
+        return True
+    return bool(given.shape[dim] == scan.get("total"))
 
 
 def is_selected(violation: dict[str, Any]) -> bool:

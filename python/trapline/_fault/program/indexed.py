@@ -89,7 +89,8 @@ def _of_class(kind: type, member: str) -> Optional[dict[str, Any]]:
 
 def _given(node: Any, member: str) -> Iterator[ast.expr]:
     if isinstance(node, ast.Assign) and f"self.{member}" in map(ast.unparse, node.targets):
-        yield node.value
+        none = isinstance(node.value, ast.Constant) and node.value.value is None
+        yield from [] if none else [node.value]
     buffers = isinstance(node, ast.Call) and called(node) == "register_buffer"
     if buffers and getattr(next(iter(node.args), None), "value", None) == member:
         yield from node.args[1:2]
