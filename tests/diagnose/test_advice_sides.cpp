@@ -73,6 +73,7 @@ TEST(AdviceSides, ARowOfTheBatchThatIsNotFinite) {
   facts["sample"] = sample;
   const char* itself = "that row of the batch holds NaN or Inf itself: look at what makes it";
   EXPECT_FALSE(says(diagnose(facts), itself)) << all(diagnose(facts));
+  EXPECT_TRUE(says(diagnose(facts), "0/0")) << all(diagnose(facts));
   facts["sample"]["by"] = "rows";
   EXPECT_TRUE(says(diagnose(facts), itself)) << all(diagnose(facts));
   EXPECT_FALSE(says(diagnose(facts), "0/0, as a rule")) << all(diagnose(facts));

@@ -301,7 +301,7 @@ def look_into(
             add("assigned", lambda: sourced.sourced_facts(name, violation.get("given", tensor)))
     if _indexes(operator):
         of = (violation.get("args") or {}).get("self")
-        add("indexed", lambda: indexed.indexed_facts(of) or sourced.sourced_facts("", of))
+        add("indexed", lambda: indexed.indexed_facts(of))
         add("cut_since", lambda: stale.cut_since(of, facts.get("computed") or facts.get("assigned") or {}))
     sample = facts.get("sample") or {}
     most = 2 * scan.get("bad", 0) >= scan.get("total", 0)

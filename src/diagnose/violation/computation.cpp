@@ -186,13 +186,13 @@ std::string ViolationWriter::rule_of_computation() const {
           size, size.substr(at + 1));
   }
   const std::string_view how = facts.computed->text;
-  if (above() && only(hi()) && how.find("ceil(") != std::string_view::npos)
-    return "ceil gives 1 to n of what is cut into n parts: floor gives 0 to n - 1";
-  if (above() && only(hi()) && how.find("round(") != std::string_view::npos)
-    return "round gives 0 to n of what is cut into n parts: where a part is meant, and not the nearest edge, "
-           "floor "
-           "gives 0 to n - 1";
   if (is_end_of_cut()) {
+    if (how.find("ceil(") != std::string_view::npos)
+      return "ceil gives 1 to n of what is cut into n parts: floor gives 0 to n - 1";
+    if (how.find("round(") != std::string_view::npos)
+      return "round gives 0 to n of what is cut into n parts: where a part is meant, and not the nearest "
+             "edge, "
+             "floor gives 0 to n - 1";
     const bool sure = facts.computed->before.has_value();
     const bool in_one = facts.sample && facts.sample->dataset_index && facts.scan.bad == 1 && !sure;
     const ComputedFact& made = *facts.computed;
@@ -214,7 +214,7 @@ std::string ViolationWriter::rule_of_computation() const {
   }
   if (by != "bucketize" && by != "searchsorted" && by != "digitize") return {};
   if (of_nan()) return {};  // NaN is behind the last edge
-  if (!above() && facts.computed->text.ends_with("- 1") && integer() == -1)
+  if (!above() && how.ends_with("- 1") && integer() == -1)
     return by == "digitize"
                ? std::string("digitize gives 0 to what is below the first edge: less 1, that has no bucket")
                : fmt::format(

@@ -36,6 +36,18 @@ def test_what_is_made_like_another_has_its_size():
     assert of(places) == (None, ("made", "torch.ones_like(given)"))
 
 
+def tables(size):
+    angles = torch.arange(float(size))
+    return angles.cos(), angles.sin()
+
+
+def test_one_of_several_things_by_the_call_that_gave_them():
+    cos, sin = tables(8)
+    assert facts_of(cos) == facts_of(sin) == ("cos, sin", "tables(8)")
+    rows = sin[cos > 0]  # a part of them has another size
+    assert facts_of(rows) is None or facts_of(rows)[0] == "rows"
+
+
 def test_of_a_parameter_what_the_caller_made():
     def add(counts, users):
         return facts_of(counts)

@@ -53,7 +53,7 @@ def test_through_a_loader_that_a_method_makes():
         assert entries.entry_facts("x", x)["text"] == "torch.rand(4, 2)"
 
 
-def test_nothing_where_a_loop_or_a_branch_gives_another():
+def test_nothing_where_a_loop_gives_another():
     _, second = build(torch.arange(NODES), torch.arange(NODES))
     for turn in range(2):
         if turn:

@@ -118,15 +118,10 @@ def _collate_of(collate: Any) -> Optional[At]:
 
 def _function(name: str, code: Optional[CodeType] = None) -> Optional[At]:
     """The text of a function of the program's: its only one of that name, or that of the code."""
-    found = [
-        At(function, file, function, kind)
-        for file, tree in texts.user_trees()
-        if code is None or code.co_filename == file
-        for function, kind in texts.functions(tree)
-        if function is not None and function.name == name
-        if code is None
-        or function.lineno <= code.co_firstlineno + len(function.decorator_list) <= (function.end_lineno or 0)
-    ]
+    if code is not None:
+        around = texts.function_of(code)
+        return None if around is None else At(around[0], code.co_filename, *around)
+    found = [At(function, file, function, kind) for file, function, kind in texts.defined(name)]
     return found[0] if len(found) == 1 else None
 
 

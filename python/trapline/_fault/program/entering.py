@@ -79,13 +79,8 @@ def entered(variable: str, tensor: Any) -> Optional[Entered]:
 def _in_call(live: list[FrameType], tensor: Any) -> list[Union[_At, Entered, None]]:
     """What stands in the failing call itself, of a variable with all of the numbers: `loss(x[k], y[k])`."""
     frame = live[0]
-    node = _running(frame, (ast.Call, ast.Subscript))
-    if isinstance(node, ast.Subscript):
-        given = node.slice.elts if isinstance(node.slice, ast.Tuple) else [node.slice]
-    else:
-        given = [*node.args, *(word.value for word in node.keywords)] if node is not None else []
     found: list[Union[_At, Entered, None]] = []
-    for one in given:
+    for one in _arguments(frame):
         at = None if isinstance(one, ast.Name) else _of(one, _At("", live, scope.line_of(frame), ()), ())
         if isinstance(at, _At) and _holds_all(_part(frame.f_locals.get(at.name), at.path), tensor):
             found.append(at)
@@ -93,18 +88,21 @@ def _in_call(live: list[FrameType], tensor: Any) -> list[Union[_At, Entered, Non
 
 
 def names_in_call() -> set[str]:
-    """The variables of the expressions in the failing call, and not in what it hands on as it is; {} where
-    the innermost function's text does not tell."""
+    """The variables in the arguments of the failing call; none where it hands variables on as they are, or
+    the text of the innermost function does not tell."""
     frame = next(iter(holders.user_frames()), None)
-    node = None if frame is None else _running(frame, (ast.Call, ast.Subscript))
-    if node is None:
-        return set()
-    given = (
-        [node.slice] if isinstance(node, ast.Subscript) else [*node.args, *(w.value for w in node.keywords)]
-    )
+    given = [] if frame is None else _arguments(frame)
     if all(isinstance(one, (ast.Name, ast.Constant)) for one in given):
         return set()
     return {part.id for one in given for part in ast.walk(one) if isinstance(part, ast.Name)}
+
+
+def _arguments(frame: FrameType) -> list[ast.expr]:
+    """What stands in the call or between the brackets that a frame is at."""
+    node = _running(frame, (ast.Call, ast.Subscript))
+    if isinstance(node, ast.Subscript):
+        return list(node.slice.elts) if isinstance(node.slice, ast.Tuple) else [node.slice]
+    return [] if node is None else [*node.args, *(word.value for word in node.keywords)]
 
 
 def _part(value: Any, path: tuple[Key, ...]) -> Any:
@@ -121,9 +119,9 @@ def _holds_all(value: Any, tensor: Any) -> bool:
     import torch
 
     alike = scope.is_tensor(value) and value.dtype is tensor.dtype and not value.dtype.is_floating_point
-    if not alike or not 0 < tensor.numel() <= value.numel() <= _MOST or not scope.is_at_hand(value):
+    if not alike or not 0 < tensor.numel() <= value.numel() <= _MOST:
         return False
-    if not scope.is_at_hand(tensor):  # both are looked at
+    if not (scope.is_at_hand(value) and scope.is_at_hand(tensor)):
         return False
     return bool(torch.isin(tensor.detach(), value.detach()).all())
 

@@ -66,18 +66,32 @@ def _of_member(variable: str) -> Optional[dict[str, Any]]:
     holder = next((f.f_locals["self"] for f in holders.user_frames() if "self" in f.f_locals), None)
     if holder is None or not name.isidentifier():
         return None
-    found = [
-        (file, node)
-        for at_class, file in texts.classes(type(holder))
+    found = member_values(type(holder), name)
+    if len(found) != 1 or not makes(found[0][1]):
+        return None
+    file, value = found[0]
+    if isinstance(value, ast.Call) and called(value) in EMPTY:
+        return None
+    return {"name": variable, "text": computed.text_of(value), "file": file, "line": value.lineno}
+
+
+def member_values(kind: type, member: str) -> list[tuple[str, ast.expr]]:
+    """(file, value) of each statement of a class that gives a member something; a buffer is given one."""
+    return [
+        (file, value)
+        for at_class, file in texts.classes(kind)
         for node in ast.walk(at_class)
-        if isinstance(node, ast.Assign) and any(ast.unparse(target) == variable for target in node.targets)
+        for value in _values(node, member)
     ]
-    if len(found) != 1 or not makes(found[0][1].value):
-        return None
-    file, node = found[0]
-    if isinstance(node.value, ast.Call) and called(node.value) in EMPTY:
-        return None
-    return {"name": variable, "text": computed.text_of(node.value), "file": file, "line": node.lineno}
+
+
+def _values(node: Any, member: str) -> list[ast.expr]:
+    if isinstance(node, ast.Assign) and f"self.{member}" in map(ast.unparse, node.targets):
+        none = isinstance(node.value, ast.Constant) and node.value.value is None
+        return [] if none else [node.value]
+    if isinstance(node, ast.Call) and called(node) == "register_buffer":
+        return node.args[1:2] if getattr(next(iter(node.args), None), "value", None) == member else []
+    return []
 
 
 def _written(frame: FrameType, taken: Optional[tuple[str, int]]) -> Optional[_Given]:

@@ -6,7 +6,6 @@ An index may be right, and what it is used on have too few elements.
 from __future__ import annotations
 
 import ast
-from collections.abc import Iterator
 from types import FrameType
 from typing import Any, Optional
 
@@ -50,12 +49,13 @@ def _made(frame: FrameType, name: str) -> Optional[dict[str, Any]]:
     line = scope.line_of(frame)
     made: Optional[dict[str, Any]] = None
     for _ in range(_DEPTH):
-        found = computed.binding(frame, name, line)
+        found = computed.binding(frame, name, line) or computed.binding(frame, name, line, one_of=True)
         if found is None:
             return made
         node, line = found
         if _says_size(node):
-            made = _facts(name, node, frame.f_code.co_filename, line)
+            file = frame.f_code.co_filename
+            made = _facts(texts.given_to(node, file, line) or name, node, file, line)
         kept = computed.kept_name(given.viewed(_like(node)))
         if kept is None:
             return made
@@ -75,22 +75,8 @@ def _like(node: ast.expr) -> ast.expr:
 
 
 def _of_class(kind: type, member: str) -> Optional[dict[str, Any]]:
-    found = [
-        (file, value)
-        for at_class, file in texts.classes(kind)
-        for node in ast.walk(at_class)
-        for value in _given(node, member)
-    ]
+    found = given.member_values(kind, member)
     if len(found) != 1 or not _says_size(found[0][1]):
         return None
     file, value = found[0]
     return _facts(f"self.{member}", value, file, value.lineno)
-
-
-def _given(node: Any, member: str) -> Iterator[ast.expr]:
-    if isinstance(node, ast.Assign) and f"self.{member}" in map(ast.unparse, node.targets):
-        none = isinstance(node.value, ast.Constant) and node.value.value is None
-        yield from [] if none else [node.value]
-    buffers = isinstance(node, ast.Call) and called(node) == "register_buffer"
-    if buffers and getattr(next(iter(node.args), None), "value", None) == member:
-        yield from node.args[1:2]

@@ -128,17 +128,7 @@ def _call(at: At, node: ast.Call, path: Path) -> Union[_Step, At, None]:
         return _Step(at._replace(node=node.func.value), path)  # type: ignore[attr-defined]
     if path:
         return _of_several(at, node, path)
-    return None if name in _EMPTY or (name.startswith(_TABLES) and not _defined(name)) else at
-
-
-def _defined(name: str) -> list[tuple[str, Any, Any]]:
-    """(file, function, class) of the program's own functions of that name."""
-    return [
-        (file, function, kind)
-        for file, tree in texts.user_trees()
-        for function, kind in texts.functions(tree)
-        if function is not None and function.name == name
-    ]
+    return None if name in _EMPTY or (name.startswith(_TABLES) and not texts.defined(name)) else at
 
 
 def _of_several(at: At, node: ast.Call, path: Path) -> Union[_Step, At, None]:
@@ -150,7 +140,7 @@ def _of_several(at: At, node: ast.Call, path: Path) -> Union[_Step, At, None]:
         return _Step(at._replace(node=node.args[path[0]]), path[1:])
     if name[:1].isupper():  # a class: what it gives out its methods say
         return None
-    defined = _defined(name)
+    defined = texts.defined(name)
     if not defined and type(path[0]) is int and name not in _EMPTY:
         return at._replace(name="")
     if len(defined) != 1:

@@ -124,6 +124,25 @@ def function_of(code: CodeType) -> Optional[tuple[Any, Any]]:
     return None
 
 
+def given_to(value: ast.expr, file: str, line: int) -> str:
+    """What the assignment on a line gives a value to, `cos, sin`; empty where that is a part of another."""
+    tree, text = tree_of(file), ast.unparse(value)
+    for node in nodes_of(tree) if tree is not None else ():
+        if isinstance(node, ast.Assign) and node.lineno == line and ast.unparse(node.value) == text:
+            return ast.unparse(node.targets[0]).strip("()")
+    return ""
+
+
+def defined(name: str) -> list[tuple[str, Any, Any]]:
+    """(file, function, class) of the program's own functions of that name."""
+    return [
+        (file, function, kind)
+        for file, tree in user_trees()
+        for function, kind in functions(tree)
+        if function is not None and function.name == name
+    ]
+
+
 def calls_of(name: str) -> Iterator[tuple[str, Any, Any, ast.Call]]:
     """(file, function, class, call) of each call of that name in the program."""
     for file, tree in user_trees():
@@ -154,16 +173,8 @@ def own_nodes(around: Any) -> tuple[Any, ...]:
 def returned_by(name: str, place: Optional[int]) -> Optional[Returned]:
     """What the one function of that name in the program returns, by its one `return`; of a tuple what stands
     at the place. A variable there is followed to its one assignment."""
-    defined = [
-        (file, function)
-        for file, tree in user_trees()
-        for function, _ in functions(tree)
-        if function is not None and function.name == name
-    ]
-    if len(defined) != 1:
-        return None
-    file, function = defined[0]
-    return returned(function, place, file)
+    found = defined(name)
+    return returned(found[0][1], place, found[0][0]) if len(found) == 1 else None
 
 
 def returned(function: Any, place: Optional[int], file: str, entries: bool = False) -> Optional[Returned]:
