@@ -11,14 +11,18 @@ import pytest
 LONG = os.environ.get("TRAPLINE_LONG") == "1"
 FORKS = 2000 if LONG else 50
 
-# Torch itself can hang in a child that was forked out of its thread pool: one thread for it. What the child
-# does is looked at from outside, since a child that hangs says nothing.
+# Torch itself can hang in such a child, also without Trapline: where it was forked out of torch's thread pool (so
+# one thread for it), and where another thread was in the middle of the first call of an operation, of which torch
+# makes things ready once (DispatchStubImpl::try_choose_cpu_impl; so a good call of each first). What the child does
+# is looked at from outside, since a child that hangs says nothing.
 FORKING = """
 import faulthandler, os, signal, sys, threading, time
 import torch
 import torch.nn.functional as F
 
 torch.set_num_threads(1)
+F.cross_entropy(torch.zeros(2, 3), torch.tensor([0, 1]))
+torch.zeros(3)[torch.tensor([1])]
 FORKS, PATIENCE = int(sys.argv[1]), float(sys.argv[2])
 stop = threading.Event()
 
