@@ -28,10 +28,11 @@ TEST(AdviceSides, NumbersThatAnOffsetHasMoved) {
   facts["seen"] = {{"min", 40}, {"max", 71}, {"count", 720}, {"source", "calls"}, {"here", 32}, {"gap", 0}};
   EXPECT_TRUE(says(diagnose(facts), "all numbers from 40 to 71 occur, and none below"))
       << all(diagnose(facts));
-  EXPECT_FALSE(says(diagnose(facts), "a longer list")) << all(diagnose(facts));
+  EXPECT_FALSE(says(diagnose(facts), "see what numbers them")) << all(diagnose(facts));
   facts["seen"].update({{"here", 20}});
   EXPECT_FALSE(says(diagnose(facts), "and none below")) << all(diagnose(facts));
-  EXPECT_TRUE(says(diagnose(facts), "a longer list")) << all(diagnose(facts));
+  EXPECT_TRUE(says(diagnose(facts), "see what numbers them")) << all(diagnose(facts));
+  EXPECT_FALSE(says(diagnose(facts), "enumerate(")) << "no recipe\n" << all(diagnose(facts));
 }
 
 // As many different ones as there are places may be chance where each occurs once or twice.
@@ -46,7 +47,9 @@ TEST(AdviceSides, FewOfEachAreNotNumberedAnew) {
   facts["scan"].update({{"bad", 30}, {"total", 48}});
   const Finding many = diagnose(facts);
   EXPECT_TRUE(many.fix.front().starts_with("look at `label = label + n * speed` (data.py:60)")) << all(many);
-  EXPECT_TRUE(says(many, "torch.unique(")) << all(many);
+  EXPECT_FALSE(says(many, "torch.unique(")) << "a guess behind the statement\n" << all(many);
+  facts.erase("assigned");
+  EXPECT_TRUE(says(diagnose(facts), "torch.unique(")) << all(diagnose(facts));
 }
 
 // A search less 1 is what is on the first edge or below it, and no mark.

@@ -102,6 +102,17 @@ std::string ViolationWriter::look_at_computation(const std::string& otherwise) c
   return fmt::format("look at `{}{}` ({}{})", name, made.text, where, of_parts(made));
 }
 
+void ViolationWriter::settle_guesses() {
+  if (!names_statement() || guesses_.empty()) return;
+  const std::string statement = look_at_computation("");
+  auto& fixes = finding_.fix;
+  const auto quotes = [&](const std::string& line) { return line.find(statement) != std::string::npos; };
+  if (std::ranges::none_of(fixes, quotes)) return;
+  std::erase_if(fixes, [&](const std::string& line) {
+    return !quotes(line) && std::ranges::find(guesses_, line) != guesses_.end();
+  });
+}
+
 std::string ViolationWriter::look_at_making(const std::string& otherwise) const {
   return facts.assigned ? look_at_computation(otherwise)
                         : fmt::format("look at where {} is made", own(otherwise));
@@ -138,10 +149,8 @@ bool ViolationWriter::write_numbered_here() {
                                       "there: torch.unique({}, return_inverse=True)[1]",
                                       in_code(argument()));
   fix(fmt::format("{}: {}", look_at_making("the " + noun()), outside()));
-  fix(fmt::format(
-      "these {} have just {} different values, as many as there are {}: {}; where all of the data has "
-      "just these, number them by one list for all of it",
-      facts.scan.total, hi(), label ? "classes" : "places", own));
+  guess(fmt::format("these {} have just {} different values, as many as there are {}: {}", facts.scan.total,
+                    hi(), label ? "classes" : "places", own));
   if (is_class()) finding_.also = {Cause::kNumClassesMismatch};
   return true;
 }

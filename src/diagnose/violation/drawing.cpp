@@ -152,7 +152,7 @@ void fix_multinomial(ViolationWriter& w) {
       w.fix(fmt::format("{}: {} of {} {} below 0, and none may be", w.look_at_value("the input"),
                         w.facts.scan.bad, w.facts.scan.total, w.facts.scan.bad == 1 ? "is" : "are"));
       if (!weights && !are_weights(w))  // something in the program speaks of scores
-        w.fix(
+        w.guess(
             "if these are raw scores as a layer puts them out (logits): "
             "torch.multinomial(torch.softmax(logits, "
             "dim=-1), ...), or Categorical(logits=logits).sample()");

@@ -153,7 +153,7 @@ void fix_table(ViolationWriter& w, bool special) {
   }
   if (!special && w.are_codes()) {
     w.fix(fmt::format("{}: {}", look_at_computation(w), w.outside()));
-    return w.fix(
+    return w.guess(
         "if they are codes as a file or a protocol has them, number those that occur: row = {code: i for i, "
         "code in "
         "enumerate(sorted(set(codes)))}");
@@ -210,9 +210,10 @@ void fix_table(ViolationWriter& w, bool special) {
         std::ranges::any_of(parts, [](const auto& part) { return part.first.index.size() == 1; });
     const bool cut = w.facts.computed && !w.facts.computed->by.empty();  // by edges: nothing is added
     if (w.facts.tensor.shape.size() > 1 && !cut && (parts.empty() || offsets)) {
-      w.fix(
+      const std::string offset =
           "where columns share a table, the offset of a column is the sum of the sizes before it, and 0 for "
-          "the first: torch.cat([sizes.new_zeros(1), sizes.cumsum(0)[:-1]])");
+          "the first: torch.cat([sizes.new_zeros(1), sizes.cumsum(0)[:-1]])";
+      offsets ? w.fix(offset) : w.guess(offset);
     }
     w.fix_size(Situation::kIds, otherwise);
     return;

@@ -87,7 +87,7 @@ void write_ignore_label(ViolationWriter& w) {
         "see where {} is made: if 255 is -1 as a byte (uint8, `& 255`), give it its sign back, and "
         "a place of its own",
         name));
-  w.fix(fmt::format(
+  w.guess(fmt::format(
       "if {} in {} marks what is not to count, all that goes with such elements has to be left out, "
       "and not of this call alone",
       w.value(), name));
@@ -202,7 +202,7 @@ void fix_below(ViolationWriter& w) {
                       "length of 0 less 1: "
                       "{}",
                       w.look_at_making("the index")));
-    w.fix(
+    w.guess(
         fmt::format("if {} marks {}, {} has no place for it: leave those elements out, or give them "
                     "a valid index and leave their results out",
                     own ? w.written_at() : w.value(), own ? "what does not count" : "padding", w.op()));
@@ -390,10 +390,10 @@ void fix_above(ViolationWriter& w) {
   const auto d = dimension(w);
   const std::string dimension_is =
       fmt::format("only if {} is meant to have ", d ? fmt::format("dimension {}", *d) : "that dimension");
-  w.fix(need.exact ? fmt::format("{}{} elements: make the tensor that is written to so large{}", dimension_is,
-                                 need.count, w.basis(need))
-                   : fmt::format("{}more than {} elements: make the tensor that is written to larger{}",
-                                 dimension_is, w.hi(), basis_here(w, need)));
+  w.guess(need.exact ? fmt::format("{}{} elements: make the tensor that is written to so large{}",
+                                   dimension_is, need.count, w.basis(need))
+                     : fmt::format("{}more than {} elements: make the tensor that is written to larger{}",
+                                   dimension_is, w.hi(), basis_here(w, need)));
 }
 
 // The index is the labels of a loss, or of what makes them one-hot: wrong as labels are.
@@ -412,7 +412,7 @@ void write_labels(ViolationWriter& w) {
   const bool gap = w.facts.classes && !w.facts.classes->missing.empty();
   const bool stray = w.distinct() == 1 && !w.all_seen();
   if (!more && library.empty() && !stray && (gap || !w.all_seen())) {  // a library's row numbers them itself
-    w.fix(
+    w.guess(
         fmt::format("only if they are numbers of a list that has gaps (COCO's categories; BraTS has 0, 1, 2 "
                     "and 4), number them from 0: kinds = sorted(set(labels)); label = kinds.index(label), "
                     "for {} kinds at most",

@@ -123,7 +123,7 @@ void fix_categories(ViolationWriter& w) {
 
 // Numbers that are no labels may be an observation, or computed: no record has them.
 std::string correct_record(const ViolationWriter& w) {
-  if (w.facts.assigned) return w.look_at_making("the label") + ", or correct its record";
+  if (w.facts.assigned) return w.look_at_making("the label");
   if (w.noun() == "value" && w.facts.sample)
     return "correct it where it is made: in its record, or by the code that numbers such values";
   return w.noun() == "label"

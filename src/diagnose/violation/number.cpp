@@ -470,7 +470,7 @@ void diagnose_probability(ViolationWriter& w) {
                                                        w.outside())
                                          : w.outside()));
       if (logits)
-        w.fix(
+        w.guess(
             "if a layer puts them out as raw scores (logits), the sigmoid is missing where they are made, "
             "for all "
             "that reads them as probabilities: torch.sigmoid(logits)");

@@ -190,6 +190,7 @@ Finding finding_of(const Violation& all) {
   Finding finding = start(facts);
   ViolationWriter writer(facts, finding);
   write_words(writer);
+  writer.settle_guesses();
   if (facts.members > 1)
     finding.summary +=
         fmt::format("; vmap runs {} models as one, the first index is that of the model", facts.members);

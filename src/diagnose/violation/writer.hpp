@@ -5,6 +5,7 @@
 #include <limits>
 #include <optional>
 #include <string>
+#include <vector>
 
 #include "core/finding.hpp"
 #include "diagnose/violation/facts.hpp"
@@ -35,6 +36,14 @@ class ViolationWriter {
   Finding& finding() { return finding_; }
   const Finding& finding() const { return finding_; }
   void fix(std::string line) { finding_.fix.push_back(std::move(line)); }
+  // What may be the case, and what to do then. It is said where the program's own statement that made the
+  // numbers is not: who reads that needs no guess, and a guess that does not hold leads away from it.
+  void guess(std::string line) {
+    guesses_.push_back(line);
+    fix(std::move(line));
+  }
+  // Takes the guesses back where a line names that statement.
+  void settle_guesses();
   void fix_after_first(std::string line) {
     finding_.fix.insert(finding_.fix.begin() + (finding_.fix.empty() ? 0 : 1), std::move(line));
   }
@@ -138,6 +147,8 @@ class ViolationWriter {
   // "look at where `bucket` is computed"; where the assignment is known: "look at
   // `bucket = torch.bucketize(age, edges)` (line 12)".
   std::string look_at_computation(const std::string& otherwise) const;
+  // That is a statement of the program.
+  bool names_statement() const { return facts.computed || facts.assigned; }
   // The same of what is not computed: "look at where `y` is made".
   std::string look_at_making(const std::string& otherwise) const;
   // And of one tensor: "look at where `rate` is computed".
@@ -287,6 +298,7 @@ class ViolationWriter {
 
  private:
   Finding& finding_;
+  std::vector<std::string> guesses_;
 };
 
 // One per family of causes. They write summary and fix, and may change cause, also and layer.
