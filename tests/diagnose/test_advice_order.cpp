@@ -153,6 +153,17 @@ TEST(AdviceOrder, ANanOfOneRowIsThatSamples) {
   const Finding f = diagnose(facts);
   EXPECT_FALSE(says(f, "learning rate")) << all(f);
   EXPECT_TRUE(says(f, "the other rows of this call are finite with the same weights")) << all(f);
+  EXPECT_TRUE(says(f, "--watch nan")) << all(f);
+  facts["assigned"] = {{"name", "p"}, {"text", "table.predict(scores)"}, {"file", "/a/main.py"}, {"line", 8}};
+  EXPECT_TRUE(says(diagnose(facts), "the other rows of this call")) << "a layer may make it, or the sample\n"
+                                                                    << all(diagnose(facts));
+  facts["assigned"]["entered"] = true;
+  const Finding numpy = diagnose(facts);
+  EXPECT_EQ(
+      numpy.fix.front(),
+      "look at `p = table.predict(scores)` (main.py:8): it has NaN there, before it is a tensor: a value "
+      "that is missing, or one that what is called gives no answer for");
+  EXPECT_FALSE(says(numpy, "--watch nan") || says(numpy, "the other rows")) << all(numpy);
 }
 
 TEST(AdviceOrder, AVectorOfZerosIsBadAsAWhole) {

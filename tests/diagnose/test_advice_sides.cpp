@@ -134,5 +134,46 @@ TEST(AdviceSides, AnUnpoolingOfAnotherSize) {
   EXPECT_TRUE(says(diagnose(facts), size)) << all(diagnose(facts));
 }
 
+// A layer that is called twice: the index was right for what it was given the first time.
+TEST(AdviceSides, TheSameIndexWasRightBefore) {
+  json facts = facts_of("index_select.index", 16, 16);
+  facts["scan"].update({{"bad", 882}, {"total", 942}, {"min", 0}, {"max", 205}});
+  EXPECT_TRUE(says(diagnose(facts), "look at where")) << all(diagnose(facts));
+  facts["fits"] = {{"shape", {206, 24}}};
+  const Finding found = diagnose(facts);
+  EXPECT_EQ(
+      found.fix.front(),
+      "an earlier call of this line took the same index (942 numbers, up to 205) for [206, 24]: look at "
+      "what is indexed here, rather than at the index");
+  EXPECT_FALSE(says(found, "look at where")) << all(found);
+}
+
+// As long as there are places: a length is no place.
+TEST(AdviceSides, ALengthIsNoPlace) {
+  json facts = facts_of("index_select.index", 510, 510);
+  facts["scan"].update({{"bad", 1}, {"total", 2}, {"min", 73}, {"max", 510}});
+  facts["assigned"] = {{"name", "lengths"},
+                       {"text", "torch.tensor([len(t) for t in tokens])"},
+                       {"file", "/a/main.py"},
+                       {"line", 72}};
+  facts["indexed"] = {{"name", "pack"}, {"text", "load()"}, {"file", "/a/main.py"}, {"line", 66}};
+  const Finding found = diagnose(facts);
+  EXPECT_TRUE(says(found, "a length counts from 1, and places from 0")) << all(found);
+  EXPECT_FALSE(says(found, "gives what is indexed its size")) << all(found);
+  facts["scan"]["value"] = 512;
+  EXPECT_FALSE(says(diagnose(facts), "a length counts from 1")) << all(diagnose(facts));
+  EXPECT_TRUE(says(diagnose(facts), "gives what is indexed its size")) << all(diagnose(facts));
+}
+
+// One of many that lies beyond was not moved with the others.
+TEST(AdviceSides, AFewBeyondTheEndAreNotMovedAsAWhole) {
+  json facts = facts_of("embedding.indices", 36, 36);
+  facts["scan"].update({{"bad", 60}, {"total", 80}, {"min", 19}, {"max", 36}});
+  facts["seen"] = {{"min", 19}, {"max", 36}, {"count", 80}, {"source", "calls"}, {"here", 18}};
+  EXPECT_TRUE(says(diagnose(facts), "all numbers from 19 to 36 occur")) << all(diagnose(facts));
+  facts["scan"]["bad"] = 1;
+  EXPECT_FALSE(says(diagnose(facts), "all numbers from 19 to 36 occur")) << all(diagnose(facts));
+}
+
 }  // namespace
 }  // namespace trapline::diagnose

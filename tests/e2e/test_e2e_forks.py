@@ -11,10 +11,10 @@ import pytest
 LONG = os.environ.get("TRAPLINE_LONG") == "1"
 FORKS = 2000 if LONG else 50
 
-# Torch itself can hang in such a child, also without Trapline: where it was forked out of torch's thread pool (so
-# one thread for it), and where another thread was in the middle of the first call of an operation, of which torch
-# makes things ready once (DispatchStubImpl::try_choose_cpu_impl; so a good call of each first). What the child does
-# is looked at from outside, since a child that hangs says nothing.
+# Torch itself can hang in such a child, also without Trapline: where it was forked out of torch's thread pool
+# (so one thread for it), and where another thread was in the middle of the first call of an operation, of
+# which torch makes things ready once (DispatchStubImpl::try_choose_cpu_impl; so a good call of each first).
+# What the child does is looked at from outside, since a child that hangs says nothing.
 FORKING = """
 import faulthandler, os, signal, sys, threading, time
 import torch

@@ -326,8 +326,8 @@ def look_into(
     if tensor.requires_grad and not _is_rows_input(facts):
         add("sample", lambda: at_work.of_a_prediction(facts.pop("sample", None)))
     sample = facts.get("sample") or {}
-    if "row" in sample and "by" not in sample:  # which has nothing to do with the number, or another one
-        if "masked" in facts:
+    if "row" in sample and sample.get("by", "replaced") == "replaced":  # it has another number, or none of it
+        if "masked" in facts and "by" not in sample:
             sample["by"] = "padding"
         elif "rounded" in (facts.get("variable") or {}):
             sample["by"] = "rounded"

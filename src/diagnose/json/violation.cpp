@@ -148,7 +148,7 @@ void read_places(const json& object, Violation& facts) {
     if (max && count) facts.trained = TrainedFact{*max, *count};
   }
   if (const json* other = object_member(object, "fits")) {
-    if (!text(*other, "name").empty()) facts.fits = FitsFact{text(*other, "name"), integers(*other, "shape")};
+    facts.fits = FitsFact{text(*other, "name"), integers(*other, "shape")};
   }
   if (const json* made = object_member(object, "computed"); made != nullptr && !text(*made, "text").empty()) {
     facts.computed =
@@ -229,7 +229,8 @@ std::optional<AssignedFact> read_assigned(const json& object, const char* member
   const json* at = object_member(object, member);
   if (at == nullptr || text(*at, "text").empty()) return std::nullopt;
   return AssignedFact{text(*at, "name"),
-                      {text(*at, "text"), text(*at, "file"), integer(*at, "line").value_or(0)}};
+                      {text(*at, "text"), text(*at, "file"), integer(*at, "line").value_or(0)},
+                      boolean(*at, "entered").value_or(false)};
 }
 
 std::optional<RangedFact> read_ranged(const json& object) {

@@ -105,8 +105,9 @@ struct OtherDimensionFact {
 
 // What the variable that holds the numbers was given last, where that is no computation of their own.
 struct AssignedFact {
-  std::string name;  // "target"
-  MadeAt at;         // "torch.tensor(mab.predict(contexts))"
+  std::string name;      // "target"
+  MadeAt at;             // "torch.tensor(mab.predict(contexts))"
+  bool entered = false;  // it is no tensor yet, and is made one behind that
 };
 
 // Keys and values of fewer tokens than the position that was asked for.

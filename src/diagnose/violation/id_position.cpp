@@ -263,7 +263,7 @@ void write_position(ViolationWriter& w) {
                     w.layer().empty() ? "the position table" : w.layer()));
   const bool one = one_at_a_time(w) || w.facts.grows;
   if (w.facts.indexed && w.layer().empty() && !values) {  // no parameter: it may be made of any size
-    const auto& [table, at] = *w.facts.indexed;
+    const auto& [table, at, entered] = *w.facts.indexed;
     w.fix(fmt::format(
         "look at `{} = {}` ({}), which gives the table its size, {}: it needs a row for each place of "
         "the longest sequence; where an earlier call has made it (a cache), a longer one has to make it "

@@ -263,7 +263,7 @@ void fix_stale(ViolationWriter& w) {
 bool write_indexed(ViolationWriter& w) {
   if (!w.facts.indexed || !w.layer().empty() || !w.facts.library.caller.empty()) return false;
   if (w.far_beyond() || (w.is_alone() && !w.only(w.hi()))) return false;
-  const auto& [name, at] = *w.facts.indexed;
+  const auto& [name, at, entered] = *w.facts.indexed;
   w.fix(fmt::format(
       "see as well whether `{} = {}` ({}), which gives what is indexed its size, makes all the places: "
       "there are {}",
@@ -283,6 +283,28 @@ void fix_dimension(ViolationWriter& w) {
       fmt::format("{}; dimension {}, which is indexed, is as large as the batch", room, d);
   if (!fixes.empty()) fixes.front() = "if not, " + fixes.front();
   fixes.insert(fixes.begin(), said);
+}
+
+// The line is a layer's that is called several times: these numbers were right for what it was given before.
+void fix_indexed_before(ViolationWriter& w) {
+  w.fix(fmt::format(
+      "an earlier call of this line took the same index ({} numbers, up to {}) for [{}]: look at what "
+      "is indexed here, rather than at the index",
+      w.facts.scan.total, to_text(*w.facts.scan.max), fmt::join(w.facts.fits->shape, ", ")));
+  w.fix(fmt::format(
+      "what is indexed has {} elements there: see whether it is what that call was given, or something "
+      "that was made smaller since (pooled, filtered, cut)",
+      w.hi()));
+}
+
+// `torch.tensor([len(t) for t in texts])`: each is as long as there are places, or shorter.
+bool is_length(const ViolationWriter& w) {
+  if (!w.only(w.hi())) return false;
+  const std::string text = w.facts.computed   ? w.facts.computed->text
+                           : w.facts.assigned ? w.facts.assigned->at.text
+                                              : std::string();
+  return text.find("[len(") != std::string::npos || text.starts_with("len(") ||
+         text.find("torch.tensor(len(") != std::string::npos;
 }
 
 void fix_above(ViolationWriter& w) {
@@ -323,8 +345,13 @@ void fix_above(ViolationWriter& w) {
     return;
   }
   if (!is_shifted_run(w) && w.write_numbered_here()) return;
+  if (w.facts.fits && w.facts.fits->name.empty()) return fix_indexed_before(w);
   if (w.is_alone()) w.fix_sample();
   fix_look(w);
+  if (is_length(w))
+    return w.fix(
+        "a length counts from 1, and places from 0: see whether a length of 1 is to have "
+        "place 0 (then 1 is taken off) or place 1 (then there is one place more)");
   if (w.facts.cut_since) return fix_stale(w);
   if (w.is_cut_short()) return w.fix(w.cut_short_text());
   if (w.facts.exchanged_index) {

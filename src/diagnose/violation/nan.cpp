@@ -30,7 +30,7 @@ std::string lead(const ViolationWriter& w, const char* joint) {
 }
 
 void watch(ViolationWriter& w) {
-  if (nan_of(w).command.empty()) return;
+  if (nan_of(w).command.empty() || (w.facts.assigned && w.facts.assigned->entered)) return;  // no layer's
   w.fix(fmt::format("let the layer be named that made the first NaN: trapline run --watch nan -- {}",
                     nan_of(w).command));
 }

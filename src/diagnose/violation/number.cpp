@@ -29,13 +29,20 @@ bool one_row(const ViolationWriter& w) {
 
 void fix_nan(ViolationWriter& w, const std::string& what) {
   if (explain_nan(w)) return w.fix_sample();
+  const bool entered = w.facts.assigned && w.facts.assigned->entered;
+  if (entered)
+    w.fix(
+        fmt::format("{}: it has NaN there, before it is a tensor: a value that is missing, or one that what "
+                    "is called gives no answer for",
+                    w.look_at_value("the " + what)));
   if (one_row(w)) {
     w.fix_sample();
-    w.fix(
+    w.guess(
         "the other rows of this call are finite with the same weights: compare that sample's numbers with "
         "theirs (a missing value, another unit or scale, a length of 0)");
     auto& fix = w.finding().fix;
-    if (nan_watched(w)) std::rotate(fix.begin(), fix.begin() + 1, fix.end());  // the layer is asked for last
+    if (nan_watched(w) && !entered)
+      std::rotate(fix.begin(), fix.begin() + 1, fix.end());  // the layer is asked for last
     return;
   }
   if (!nan_watched(w)) {

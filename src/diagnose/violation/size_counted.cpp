@@ -103,6 +103,7 @@ bool ViolationWriter::is_moved() const {
   const std::int64_t kinds = (seen->dataset ? seen->kinds : seen->here).value_or(0);
   constexpr std::int64_t kSome = 4;
   if (kinds < kSome || kinds > hi() || 2 * *seen_min() < hi()) return false;  // first ones may not occur
+  if (2 * facts.scan.bad < facts.scan.total) return false;  // what is moved is so as a whole
   return kinds == seen_max() - *seen_min() + 1 && seen_count() >= 2 * kinds;
 }
 

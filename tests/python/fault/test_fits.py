@@ -55,3 +55,25 @@ def test_a_table_of_pairs_is_no_shorter_list():
     features = torch.rand(8, 24)
     assert gathered(torch.rand(8, 8), torch.tensor([3, 22]), dim=1) is None
     assert features.shape == (8, 24)
+
+
+def test_what_the_same_line_indexed_before(monkeypatch):
+    """A layer that is called twice, the second time with what was pooled."""
+    index = torch.tensor([0, 3, 15, 16, 39, 7, 7, 2])
+    line, other = (compile("x", "net.py", "exec"), 8), (compile("y", "net.py", "exec"), 8)
+
+    def call(shape, most=39, at=line):
+        given = {"name": "index", "shape": [8], "dtype": "int64", "min": 0, "max": most}
+        own = {"name": "self", "shape": shape, "dtype": "float32", "min": None, "max": None}
+        return {"op": "aten::index_select", "args": [own, given], "frames": [at]}
+
+    def asked(*calls):
+        monkeypatch.setattr(fits.recorded, "history", lambda: list(calls))
+        arguments = {"self": torch.rand(16, 3), "dim": 0, "index": index}
+        violation = make_violation("index_select.index", index, 0, 16, arguments, frames=[line])
+        return fits.fits_facts({**violation, "op": "aten::index_select"})
+
+    assert asked(call([40, 3])) == {"shape": [40, 3]}
+    assert asked(call([40, 3]), call([16, 3])) == {"shape": [40, 3]}, "the failing call is the last"
+    assert asked(call([40, 3], at=other)) is None
+    assert asked(call([40, 3], most=38)) is None

@@ -97,6 +97,19 @@ def test_views_and_what_a_variable_is_given_of_itself():
     assert index is not None
 
 
+def test_what_is_no_tensor_yet():
+    p = predict(4)
+    p = torch.as_tensor(p, dtype=torch.float32).clamp(1, 3)
+    found = given.given_facts("p", p)
+    assert (found["text"], found["entered"]) == ("predict(4)", True)
+    q = torch.tensor(predict(4)).long()
+    assert given.given_facts("q", q)["entered"] is True
+    r = q.index_select(0, q)
+    assert "entered" not in given.given_facts("r", r)
+    s = torch.as_tensor(predict(3)).cumsum(0)
+    assert "entered" not in given.given_facts("s", s)
+
+
 class Sampler:
     def __init__(self, counts):
         self.weights = counts.float().pow(-1)

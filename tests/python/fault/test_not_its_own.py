@@ -201,6 +201,40 @@ def test_only_numbers_that_such_a_float_cannot_hold_are_rounded(monkeypatch, dty
     assert (found["name"], found.get("exact")) == ("stations", exact)
 
 
+def test_the_float_that_they_were_made_of(monkeypatch):
+    """A wrapper casts all that it is given; the module's own variable holds integers again."""
+    ids = torch.tensor([[3, 31997, 9, 12], [5, 6, 7, 8]]).half().long()
+    held = [("input_ids", ids), ('batch["ids"]', ids.half())]
+    monkeypatch.setattr(variables.holders, "user_frames", lambda: [None])
+    monkeypatch.setattr(variables.holders, "held_by", lambda _: held)
+    violation = make_violation("embedding.indices", ids, 0, 32000, {"indices": ids}, frames=[])
+    found = variables.variable_facts(violation, ids, None)
+    assert found == {"name": 'batch["ids"]', "index": [0, 1], "rounded": "float16", "exact": 2048}
+    held[1] = ('batch["ids"]', ids.float())
+    assert variables.variable_facts(violation, ids, None)["name"] == "input_ids"
+
+
+class Picked(Dataset):
+    """Pixels of a map, of which chance picks some."""
+
+    def __init__(self):
+        self.maps = [torch.zeros(64, dtype=torch.long) for _ in range(4)]
+        self.maps[2][10:40] = 30
+
+    def __len__(self):
+        return 4
+
+    def __getitem__(self, at):
+        return self.maps[at][torch.randperm(64)[:8]]
+
+
+def test_a_label_that_the_record_has_is_not_drawn():
+    for (labels,) in DataLoader(Picked(), batch_size=1, sampler=[2]):
+        violation = make_violation("nll_loss_forward.target", labels, 0, 20, {"target": labels}, frames=[])
+        found = which.sample_of(violation, None, False, [])
+        assert found["dataset_index"] == 2 and "by" not in found
+
+
 class TextConfig:
     def __init__(self, **ids):
         self.__dict__.update(ids)

@@ -146,6 +146,21 @@ def test_a_loop_over_settings_or_names_is_at_no_data():
     assert found == [None] * 4 and setting and split
 
 
+class Request:
+    def __init__(self, number, tokens):
+        self.number, self.tokens = number, tokens
+
+
+def test_a_loop_over_objects_that_hold_the_number():
+    requests = [Request(number, [4, 5, 900 if number == 2 else 6]) for number in range(3)]
+    found = []
+    for request in requests:
+        found.append(rows_of.at_in_loop({"value": 900}))
+    assert found[:2] == [None, None] and request is requests[2]
+    assert (found[2]["dataset"]["name"], found[2]["dataset_index"]) == ("requests", 2)
+    assert rows_of.at_in_loop({"value": 900}) is None
+
+
 def test_a_loop_over_texts():
     prompts = ["once upon a time", "the end of it", "a third one"]
     for at, prompt in enumerate(prompts):

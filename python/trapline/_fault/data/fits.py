@@ -5,13 +5,17 @@ from __future__ import annotations
 
 from typing import Any, Optional
 
+from trapline._fault.data import recorded
 from trapline._fault.data.casts import storage_pointer
 from trapline._fault.program import holders, scope
+
+_TELLING = 8  # elements
 
 
 def fits_facts(violation: dict[str, Any]) -> Optional[dict[str, Any]]:
     """`name` and `shape` of the only tensor, in the nearest frame that has any, that is like the indexed one
-    but for the indexed dimension, and has all the elements that the index asks for."""
+    but for the indexed dimension, and has all the elements that the index asks for. Without a `name`: what an
+    earlier call of this very line indexed by the same numbers."""
     scan, arguments = violation["scan"], violation.get("args") or {}
     source, most = arguments.get("self"), scan.get("max")
     if not scope.is_tensor(source) or type(most) is not int or type(scan.get("hi")) is not int:
@@ -19,6 +23,9 @@ def fits_facts(violation: dict[str, Any]) -> Optional[dict[str, Any]]:
     dim = dimension(source, scan, arguments)
     if dim is None or most < scan["hi"] or (scan.get("min") or 0) < 0:
         return None
+    earlier = _indexed_before(violation, dim, most)
+    if earlier is not None:
+        return {"shape": earlier}
     if source.dim() == 2 and source.shape[0] == source.shape[1]:  # of pairs: what has as many rows is another
         return None
     beside = tuple(violation["tensor"].shape)  # what has an element for each of the index goes with it
@@ -35,6 +42,22 @@ def fits_facts(violation: dict[str, Any]) -> Optional[dict[str, Any]]:
         return None
     key, name = found.popitem()
     return {"name": name, "shape": list(key[1:])}
+
+
+def _indexed_before(violation: dict[str, Any], dim: int, most: int) -> Optional[list[int]]:
+    """Numbers of the same shape, lowest and highest are the same ones: the line is a layer's, called twice."""
+    scan, at = violation["scan"], (violation.get("frames") or [None])[0]
+    index = {"shape": list(violation["tensor"].shape), "min": scan.get("min"), "max": most}
+    if at is None or violation["tensor"].numel() < _TELLING or scan.get("min") == most:
+        return None
+    for call in reversed(recorded.history()):
+        if call.get("op") != violation.get("op") or list(call.get("frames") or ())[:1] != [at]:
+            continue
+        given = {argument.get("name"): argument for argument in call.get("args") or ()}
+        shape = list((given.get("self") or {}).get("shape") or ())
+        if len(shape) > dim and shape[dim] > most and index.items() <= (given.get("index") or {}).items():
+            return shape
+    return None
 
 
 def dimension(source: Any, scan: dict[str, Any], arguments: dict[str, Any]) -> Optional[int]:

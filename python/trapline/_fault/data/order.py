@@ -8,7 +8,7 @@ from typing import Any, Optional
 from trapline._fault.data import contents, hand, values
 from trapline._fault.data.batches import Batch
 from trapline._fault.data.fetched import RandomState, fetch
-from trapline._fault.program import scope
+from trapline._fault.program import holders, scope
 
 _MAX_OTHERS = 6  # rows that tell whether a batch is in order
 _MAX_ASKED = 64  # each may be a picture to decode
@@ -155,7 +155,7 @@ def not_its_own(batch: Batch, tensor: Any, place: Any, sample: dict[str, Any]) -
     if not all(made) or not made or all(having):  # all() of none: nothing of it can be read
         return ""
     if any(having) or (batch.loader.own_collate and any(runs != made[0] for runs in made)):
-        return "drawn"
+        return "" if _record_has(data_set, sample["dataset_index"], value) else "drawn"
     if batch.loader.own_collate:  # PyTorch's own puts nothing there
         return ""
     if tensor.dim() == 1:
@@ -194,6 +194,19 @@ def is_collated(batch: Batch, tensor: Any, place: Any) -> bool:
     value = int(tensor[tuple(place)])
     others = {int(one) for one in tensor.reshape(-1)} - {value}
     return value not in own and bool(others) and 2 * len(others & own) >= len(others)
+
+
+def _record_has(data_set: Any, index: Any, value: int) -> bool:
+    """What the data set holds for this sample has the number: chance picks some of it, and makes none."""
+    if type(index) is not int:
+        return False
+    for held in scope.members(data_set).values():
+        if not (type(held) in (list, tuple) or holders.is_array(held)) or len(held) != len(data_set):
+            continue
+        runs = contents.integers(held[index])
+        if any(len(run) > 1 and value in run for run in runs):
+            return True
+    return False
 
 
 def _asked(data_set: Any, index: Any) -> list[list[list[int]]]:

@@ -16,6 +16,7 @@ _MAX_RECORDS = 1 << 20
 _MAX_ENTRIES = 1 << 16  # that are compared
 _MAX_LOOPS = 8
 _MIN_RECORDS = 5  # fewer may be what a data set is split into
+_USUAL = 3  # below it a number is in many records
 Sample = dict[str, Any]
 
 
@@ -203,13 +204,23 @@ def at_in_loop(scan: Optional[dict[str, Any]] = None, tensor: Any = None) -> Opt
             if count == _MAX_LOOPS:
                 break
             for value in drawn:
-                found = entry_of(value) if _is_data(value) and _may_hold(value, scan, tensor) else None
+                may = _is_data(value) and _may_hold(value, scan, tensor)
+                found = entry_of(value) if may or _object_has(value, scan) else None
                 if found is not None:
                     return {**found, "by": "loop"}
         by_number = asked.in_loop(frame)
         if by_number is not None:
             return by_number
     return None
+
+
+def _object_has(value: Any, scan: Optional[dict[str, Any]]) -> bool:
+    """A member of a record that is an object, `request.tokens`, holds the bad number."""
+    bad = (scan or {}).get("value")
+    if type(bad) is not int or 0 <= bad < _USUAL or callable(value):
+        return False
+    kept = scope.members(value).values()
+    return any((type(one) is list or holders.is_array(one)) and contents.holds(one, [bad]) for one in kept)
 
 
 def _may_hold(value: Any, scan: Optional[dict[str, Any]], tensor: Any) -> bool:

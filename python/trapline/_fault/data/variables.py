@@ -68,17 +68,34 @@ def variable_facts(
                     best = (rank, name, tie[1], value)
         if best is not None and not best[0][0]:
             break  # no farther frame has a better name
+    half = _in_half(tensor, scan)
+    if half is not None:
+        return half
     if best is None:
         return None
     found: dict[str, Any] = {"name": best[1], "index": best[2]}
-    dtype = str(getattr(best[3], "dtype", "")).removeprefix("torch.")
-    value, exact = scan.get("value"), _EXACT.get(dtype)
-    if exact is not None and type(value) is int and value >= exact:
-        found |= {"rounded": dtype, "exact": exact}
     held = holders.as_tensor(best[3], _MAX)
     if held is not None and _is_repeated(tensor.reshape(-1), held.reshape(-1)):
         found["repeated"] = True
     return found
+
+
+def _in_half(tensor: Any, scan: dict[str, Any]) -> Optional[dict[str, Any]]:
+    """The same numbers in a float of 16 bits, which has not all whole numbers of that size: they were made of
+    that, whatever name they have now."""
+    value = scan.get("value")
+    if type(value) is not int or tensor.dtype.is_floating_point:
+        return None
+    for frame in holders.user_frames():
+        for name, held in holders.held_by(frame):
+            dtype = str(getattr(held, "dtype", "")).removeprefix("torch.")
+            if value < _EXACT.get(dtype, value + 1):
+                continue
+            half = holders.as_tensor(held, _MAX)
+            tie = None if half is None else _tie(tensor, scan, None, half, False)
+            if tie is not None:
+                return {"name": name, "index": tie[1], "rounded": dtype, "exact": _EXACT[dtype]}
+    return None
 
 
 def _is_repeated(flat: Any, held: Any) -> bool:

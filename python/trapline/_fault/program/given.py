@@ -26,10 +26,12 @@ class _Given(NamedTuple):
     name: str
     node: ast.expr
     line: int
+    entered: bool = False
 
 
 def given_facts(variable: str, tensor: Any) -> Optional[dict[str, Any]]:
-    """`name`, `text`, `file` and `line`, of the innermost function that did not just hand the numbers on."""
+    """`name`, `text`, `file` and `line`, of the innermost function that did not just hand the numbers on.
+    `entered`: it is no tensor yet (of NumPy, a list), and is made one behind that."""
     if variable.startswith("self."):
         return _of_member(variable)
     held: Any = tensor
@@ -52,7 +54,8 @@ def given_facts(variable: str, tensor: Any) -> Optional[dict[str, Any]]:
         if found is not None:
             text = computed.text_of(found.node)
             file = frame.f_code.co_filename
-            return {"name": found.name, "text": text, "file": file, "line": found.line}
+            facts = {"name": found.name, "text": text, "file": file, "line": found.line}
+            return {**facts, "entered": True} if found.entered or _is_wrapped(found.node) else facts
         taken = computed.parameter_of(frame, names)
         if taken is None:
             return None
@@ -123,7 +126,8 @@ def _given(frame: FrameType, name: str, line: int, depth: int) -> Optional[_Give
     node, at = found
     kept = computed.kept_name(viewed(node)) or _changed(node, name)
     if kept is not None:
-        return _given(frame, kept, at, depth - 1)
+        earlier = _given(frame, kept, at, depth - 1)
+        return earlier and earlier._replace(entered=earlier.entered or _is_wrapped(node))
     if isinstance(node, ast.Call) and called(node) in EMPTY:
         return _filled(frame, name, at, line)
     return _Given(name, node, at) if makes(node) else None
@@ -150,13 +154,34 @@ def _is_whole(part: ast.expr) -> bool:
 
 
 def _changed(node: ast.expr, name: str) -> Optional[str]:
-    """`y = torch.where(known, y, zeros)`: some of its elements were given others."""
-    own = isinstance(node, ast.Call) and called(node) in _SOME
-    return (
-        name
-        if own and any(isinstance(part, ast.Name) and part.id == name for part in ast.walk(node))
-        else None
-    )
+    """`y = torch.where(known, y, zeros)`: some of its elements were given others; `p = torch.tensor(p)`."""
+    inside = _unwrapped(node)
+    if _is_wrapped(node) and isinstance(inside, ast.Name):
+        return name if inside.id == name else None
+    some = isinstance(node, ast.Call) and called(node) in _SOME
+    holds = any(isinstance(part, ast.Name) and part.id == name for part in ast.walk(node))
+    return name if some and holds else None
+
+
+def _unwrapped(node: ast.expr) -> ast.expr:
+    """`p` of `torch.as_tensor(p, dtype=torch.float32).clamp(0, 1)`."""
+    while isinstance(node, ast.Call):
+        if called(node) in WRAPS and node.args:
+            node = node.args[0]
+        elif isinstance(node.func, ast.Attribute) and called(node) in {*KEEPS, *_SOME}:
+            node = node.func.value
+        else:
+            break
+    return node
+
+
+def _is_wrapped(node: ast.expr) -> bool:
+    """`torch.as_tensor(...)`, whatever form it is given behind that."""
+    while isinstance(node, ast.Call) and called(node) not in WRAPS:
+        if not isinstance(node.func, ast.Attribute) or called(node) not in {*KEEPS, *_SOME}:
+            return False
+        node = node.func.value
+    return isinstance(node, ast.Call)
 
 
 def _filled(frame: FrameType, name: str, begin: int, end: int, by_calls: bool = True) -> Optional[_Given]:
