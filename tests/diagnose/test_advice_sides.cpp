@@ -175,5 +175,21 @@ TEST(AdviceSides, AFewBeyondTheEndAreNotMovedAsAWhole) {
   EXPECT_FALSE(says(diagnose(facts), "all numbers from 19 to 36 occur")) << all(diagnose(facts));
 }
 
+// 18 - 23 in numbers of 8 bits without a sign.
+TEST(AdviceSides, DifferencesThatHaveWrapped) {
+  json facts = facts_of("embedding.indices", 251, 19);
+  facts["scan"].update({{"bad", 46}, {"total", 64}, {"min", 0}, {"max", 255}});
+  facts["values"] = json::array({json::array({251, 40}), json::array({255, 6})});
+  facts["seen"] = {{"min", 0}, {"max", 255}, {"count", 64}, {"source", "calls"}, {"here", 12}, {"gap", 3}};
+  EXPECT_TRUE(says(diagnose(facts), "251 to 255 are also what -5 to -1 become in uint8"))
+      << all(diagnose(facts));
+  EXPECT_FALSE(says(diagnose(facts), "whether the size is right")) << all(diagnose(facts));
+  facts["values"][0][0] = 120;
+  EXPECT_FALSE(says(diagnose(facts), "become in uint8")) << all(diagnose(facts));
+  EXPECT_TRUE(says(diagnose(facts), "whether the size is right")) << all(diagnose(facts));
+  facts["values"] = json::array({json::array({251, 4}), json::array({255, 6})});
+  EXPECT_FALSE(says(diagnose(facts), "become in uint8")) << "others are not known\n" << all(diagnose(facts));
+}
+
 }  // namespace
 }  // namespace trapline::diagnose

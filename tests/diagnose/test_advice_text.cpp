@@ -418,6 +418,11 @@ TEST(AdviceText, ARunThatIsComputedIsNotMovedBack) {
   json facts = facts_of("gather.index", 65, 48);
   facts["scan"].update({{"total", 48}, {"bad", 18}, {"min", 18}, {"max", 65}});
   EXPECT_TRUE(says(diagnose(facts), "they seem to be counted from 18 here")) << all(diagnose(facts));
+  facts["seen"] = {{"min", 18}, {"max", 65}, {"count", 48}, {"source", "calls"}, {"here", 20}};
+  EXPECT_FALSE(says(diagnose(facts), "counted from 18")) << "most between do not occur\n"
+                                                         << all(diagnose(facts));
+  facts["seen"]["here"] = 48;
+  EXPECT_TRUE(says(diagnose(facts), "they seem to be counted from 18 here")) << all(diagnose(facts));
   facts["computed"] = {{"name", "at"}, {"text", "places + delay"}, {"line", 57}, {"by", ""}};
   EXPECT_FALSE(says(diagnose(facts), "counted from 18")) << all(diagnose(facts));
 }

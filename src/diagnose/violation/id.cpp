@@ -232,7 +232,8 @@ void fix_table(ViolationWriter& w, bool special) {
   // All of them, and no batch has them: the program makes them, and a larger table would hide why.
   const bool made = w.facts.source.empty() && !w.facts.sample && w.facts.scan.bad == w.facts.scan.total &&
                     w.knob(Situation::kIds, need).empty();
-  const std::string look = fmt::format("{}: {}", look_at_computation(w), w.outside());
+  const std::string look = fmt::format("{}: {}{}", look_at_computation(w), w.outside(),
+                                       w.wrapped_bits() != 0 ? of_unsigned(w) : "");
   if (made) w.fix(look);
   // A larger table hides a wrong id, and is right where ids are as they are meant: that is said first only
   // where the program has counted them.

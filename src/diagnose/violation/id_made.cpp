@@ -12,6 +12,16 @@
 namespace trapline::diagnose {
 
 std::string of_unsigned(const ViolationWriter& w) {
+  if (const int bits = w.wrapped_bits(); bits != 0) {
+    const std::int64_t all = std::int64_t{1} << bits;
+    const auto [least, most] = std::ranges::minmax(
+        w.facts.values, {}, [](const auto& pair) { return std::get<std::int64_t>(pair.first); });
+    return fmt::format(
+        "; {0} to {1} are also what {2} to {3} become in uint{4}: see whether something is taken off "
+        "there in such numbers",
+        to_text(least.first), to_text(most.first), std::get<std::int64_t>(least.first) - all,
+        std::get<std::int64_t>(most.first) - all, bits);
+  }
   if (w.only(255)) return "; 255 is also what -1 becomes in uint8, and a usual fill value";
   if (w.only(65535)) return "; 65535 is also what -1 becomes in uint16";
   if (w.only(4294967295)) return "; 4294967295 is also what -1 becomes in uint32";

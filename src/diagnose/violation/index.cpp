@@ -247,6 +247,9 @@ bool is_shifted_run(const ViolationWriter& w) {
   const auto& [min, max] = std::pair(w.facts.scan.min, w.facts.scan.max);
   if (!min || !max || !is_integer(*min) || !is_integer(*max) || w.hi() < 3) return false;
   const std::int64_t low = std::get<std::int64_t>(*min), high = std::get<std::int64_t>(*max);
+  // Two ends that are so far apart may be chance; that nearly all between them occur is not.
+  const auto kinds = w.facts.seen ? w.facts.seen->here : std::nullopt;
+  if (kinds && 10 * *kinds < 9 * w.hi()) return false;
   return low > 1 && high - low + 1 == w.hi() && w.facts.scan.total >= w.hi();
 }
 

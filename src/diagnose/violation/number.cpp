@@ -12,6 +12,7 @@ namespace trapline::diagnose {
 namespace {
 
 constexpr double kRounding = 1e-3;
+constexpr double kLeastPercent = 2;  // hardly anybody means 1.33 % of something
 
 double number(const std::optional<Scalar>& value) { return value ? as_double(*value) : std::nan(""); }
 
@@ -467,11 +468,12 @@ void diagnose_probability(ViolationWriter& w) {
       const bool logits = !some_are_bad(w) && min < 0 && !alike;
       w.fix(fmt::format(
           "{}: {}", w.look_at_value("the input"),
-          alike && min < 0        ? fmt::format("all are {}: a schedule that goes below 0 needs a limit",
-                                                to_text(*w.facts.scan.max))
-          : min == max && max > 1 ? fmt::format("all are {}: in percent, divide by 100; a schedule that goes "
-                                                "beyond 1 needs a limit",
-                                                to_text(*w.facts.scan.max))
+          alike && min < 0 ? fmt::format("all are {}: a schedule that goes below 0 needs a limit",
+                                         to_text(*w.facts.scan.max))
+          : min == max && max > 1
+              ? fmt::format("all are {}: {}a schedule that goes beyond 1 needs a limit, and a "
+                            "formula its numbers where it gives no more than 1",
+                            to_text(*w.facts.scan.max), max < kLeastPercent ? "" : "in percent, divide by 100; ")
           : min >= 0 && !some_are_bad(w) ? fmt::format("{}; a ratio of which 1 and more mean always wants "
                                                        ".clamp(max=1)",
                                                        w.outside())

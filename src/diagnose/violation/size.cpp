@@ -354,9 +354,29 @@ std::string ViolationWriter::from_one(const std::string& name) const {
       of_the_last(), seen_count(), name);
 }
 
+int ViolationWriter::wrapped_bits() const {
+  constexpr std::int64_t kReach = 32;
+  std::int64_t known = 0;
+  for (const auto& [value, count] : facts.values) {
+    if (!is_integer(value)) return 0;
+    known += count;
+  }
+  if (!above() || distinct() < 2 || known != facts.scan.bad)
+    return 0;  // there are others, of which nothing is known
+  for (const int bits : {8, 16, 32}) {
+    const std::int64_t all = std::int64_t{1} << bits;
+    if (hi() < all / 4 && std::ranges::all_of(facts.values, [&](const auto& pair) {
+          const std::int64_t value = std::get<std::int64_t>(pair.first);
+          return value < all && value >= all - std::min(kReach, hi());
+        }))
+      return bits;
+  }
+  return 0;
+}
+
 bool ViolationWriter::no_size() const {
   if (!above() || facts.counted) return false;
-  if (is_alone() || are_codes()) return true;
+  if (is_alone() || are_codes() || wrapped_bits() != 0) return true;
   // Hardly one is valid, and none by far: they are of another kind.
   constexpr std::int64_t kFar = 2, kMost = 16;
   if (facts.scan.total >= kMost && 10 * facts.scan.bad >= 9 * facts.scan.total && needed() / kMost >= hi())

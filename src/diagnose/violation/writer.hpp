@@ -162,6 +162,9 @@ class ViolationWriter {
   bool no_size() const;
   // Several kinds, so far beyond that they are codes with gaps, as a file has them, and no numbers of rows.
   bool are_codes() const;
+  // All that is beyond lies just below the highest number of 8, 16 or 32 bits, where differences below 0 go
+  // without a sign; 0: it does not.
+  int wrapped_bits() const;
   // So far beyond that the size is not what is wrong.
   bool far_beyond() const;
   // It alone of a whole data set is above all valid numbers, and not by one: it is wrong itself.
