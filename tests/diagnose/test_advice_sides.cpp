@@ -7,17 +7,18 @@ namespace {
 // The index may be right, and what it is used on one too short; not so where one number lies far away.
 TEST(AdviceSides, WhatMakesTheIndexedTensorIsLookedAtAsWell) {
   const std::string other =
-      "see as well whether `hits = torch.zeros(n)` (hits.py:7), which gives what is indexed its size, makes "
-      "all the places: there are 10";
+      "what is indexed is `hits = torch.zeros(n)` (hits.py:7), with 10 places: see that these and the "
+      "numbers "
+      "are counted alike";
   for (const char* op : {"gather.index", "index_add.index"}) {
     json facts = facts_of(op, 10, 10);
-    EXPECT_FALSE(says(diagnose(facts), "which gives what is indexed its size")) << all(diagnose(facts));
+    EXPECT_FALSE(says(diagnose(facts), "what is indexed is")) << all(diagnose(facts));
     facts["indexed"] = {{"name", "hits"}, {"text", "torch.zeros(n)"}, {"file", "/a/hits.py"}, {"line", 7}};
     EXPECT_TRUE(says(diagnose(facts), other)) << all(diagnose(facts));
     EXPECT_FALSE(says(diagnose(facts), "only if")) << all(diagnose(facts));
     facts["scan"]["value"] = facts["scan"]["max"] = 4711;
     facts["values"] = {{4711, 1}};
-    EXPECT_FALSE(says(diagnose(facts), "which gives what is indexed its size")) << all(diagnose(facts));
+    EXPECT_FALSE(says(diagnose(facts), "what is indexed is")) << all(diagnose(facts));
   }
 }
 
@@ -28,10 +29,10 @@ TEST(AdviceSides, NumbersThatAnOffsetHasMoved) {
   facts["seen"] = {{"min", 40}, {"max", 71}, {"count", 720}, {"source", "calls"}, {"here", 32}, {"gap", 0}};
   EXPECT_TRUE(says(diagnose(facts), "all numbers from 40 to 71 occur, and none below"))
       << all(diagnose(facts));
-  EXPECT_FALSE(says(diagnose(facts), "see what numbers them")) << all(diagnose(facts));
+  EXPECT_FALSE(says(diagnose(facts), "see what each of them stands for")) << all(diagnose(facts));
   facts["seen"].update({{"here", 20}});
   EXPECT_FALSE(says(diagnose(facts), "and none below")) << all(diagnose(facts));
-  EXPECT_TRUE(says(diagnose(facts), "see what numbers them")) << all(diagnose(facts));
+  EXPECT_TRUE(says(diagnose(facts), "see what each of them stands for")) << all(diagnose(facts));
   EXPECT_FALSE(says(diagnose(facts), "enumerate(")) << "no recipe\n" << all(diagnose(facts));
 }
 
@@ -159,10 +160,11 @@ TEST(AdviceSides, ALengthIsNoPlace) {
   facts["indexed"] = {{"name", "pack"}, {"text", "load()"}, {"file", "/a/main.py"}, {"line", 66}};
   const Finding found = diagnose(facts);
   EXPECT_TRUE(says(found, "a length counts from 1, and places from 0")) << all(found);
-  EXPECT_FALSE(says(found, "gives what is indexed its size")) << all(found);
+  EXPECT_FALSE(says(found, "what is indexed is `pack = load()` (main.py:66), with 510 places")) << all(found);
   facts["scan"]["value"] = 512;
   EXPECT_FALSE(says(diagnose(facts), "a length counts from 1")) << all(diagnose(facts));
-  EXPECT_TRUE(says(diagnose(facts), "gives what is indexed its size")) << all(diagnose(facts));
+  EXPECT_TRUE(says(diagnose(facts), "what is indexed is `pack = load()` (main.py:66), with 510 places"))
+      << all(diagnose(facts));
 }
 
 // One of many that lies beyond was not moved with the others.
@@ -189,6 +191,22 @@ TEST(AdviceSides, DifferencesThatHaveWrapped) {
   EXPECT_TRUE(says(diagnose(facts), "whether the size is right")) << all(diagnose(facts));
   facts["values"] = json::array({json::array({251, 4}), json::array({255, 6})});
   EXPECT_FALSE(says(diagnose(facts), "become in uint8")) << "others are not known\n" << all(diagnose(facts));
+}
+
+// `nn.Embedding(n // 16, dim)`, of ids that are divided alike: the last, incomplete group has no row.
+TEST(AdviceSides, ADivisionThatDropsItsRest) {
+  json facts = facts_of("embedding.indices", 62, 62);
+  facts["scan"].update({{"bad", 1}, {"total", 64}, {"min", 0}, {"max", 62}});
+  facts["made"] =
+      json::array({{{"text", "n // size"}, {"file", "/a/net.py"}, {"line", 42}, {"computed", true}}});
+  const Finding found = diagnose(facts);
+  EXPECT_TRUE(says(found, "`n // size` (net.py:42) leaves the rest of the division out")) << all(found);
+  EXPECT_FALSE(says(found, "put together")) << all(found);
+  facts["made"][0]["text"] = "days // 7 + 1";
+  EXPECT_FALSE(says(diagnose(facts), "leaves the rest")) << all(diagnose(facts));
+  EXPECT_FALSE(says(diagnose(facts), "put together")) << "it has no parts\n" << all(diagnose(facts));
+  facts["made"][0]["text"] = "n * size";
+  EXPECT_TRUE(says(diagnose(facts), "put together")) << all(diagnose(facts));
 }
 
 }  // namespace

@@ -68,7 +68,24 @@ const MadeAt* ViolationWriter::product() const {
     return one.text.find(" * ") != std::string::npos || one.text.find(" ** ") != std::string::npos;
   });
   if (at != facts.made.end()) return &*at;
-  return !facts.made.empty() && facts.made.back().computed ? &facts.made.back() : nullptr;
+  const bool divided = std::ranges::any_of(
+      facts.made, [](const MadeAt& one) { return one.text.find("//") != std::string::npos; });  // no parts
+  return !facts.made.empty() && facts.made.back().computed && !divided ? &facts.made.back() : nullptr;
+}
+
+// `n // 16` rows, of numbers up to n - 1 that are divided alike.
+bool ViolationWriter::write_rest() {
+  if (!above() || !only(hi()) || seen_max() != hi()) return false;
+  const auto at = std::ranges::find_if(facts.made, [](const MadeAt& one) {
+    return one.text.find("//") != std::string::npos && one.text.find(" + 1") == std::string::npos;
+  });
+  if (at == facts.made.end()) return false;
+  fix(fmt::format("{}: {}", look_at_computation("the " + nouns()), outside()));
+  fix(fmt::format(
+      "`{}` ({}) leaves the rest of the division out: where there is one, it has one more, which is not "
+      "full: -(-n // size)",
+      at->text, file_and_line(at->file, at->line)));
+  return true;
 }
 
 bool ViolationWriter::write_product() {

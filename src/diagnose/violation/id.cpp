@@ -158,7 +158,7 @@ void fix_table(ViolationWriter& w, bool special) {
         "code in "
         "enumerate(sorted(set(codes)))}");
   }
-  if (!special && w.write_product()) return;
+  if (!special && (w.write_rest() || w.write_product())) return;
   const bool own = w.knob(Situation::kIds, w.need()).empty();  // a library knows what its tables are
   // Each table has a column of its own: they are no parts of one.
   const bool columns = w.facts.variable && w.facts.variable->index.size() > w.facts.index.size();

@@ -268,8 +268,7 @@ bool write_indexed(ViolationWriter& w) {
   if (w.far_beyond() || (w.is_alone() && !w.only(w.hi()))) return false;
   const auto& [name, at, entered] = *w.facts.indexed;
   w.fix(fmt::format(
-      "see as well whether `{} = {}` ({}), which gives what is indexed its size, makes all the places: "
-      "there are {}",
+      "what is indexed is `{} = {}` ({}), with {} places: see that these and the numbers are counted alike",
       name, at.text, file_and_line(at.file, at.line), w.hi()));
   return true;
 }

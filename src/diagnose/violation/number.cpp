@@ -471,9 +471,10 @@ void diagnose_probability(ViolationWriter& w) {
           alike && min < 0 ? fmt::format("all are {}: a schedule that goes below 0 needs a limit",
                                          to_text(*w.facts.scan.max))
           : min == max && max > 1
-              ? fmt::format("all are {}: {}a schedule that goes beyond 1 needs a limit, and a "
-                            "formula its numbers where it gives no more than 1",
-                            to_text(*w.facts.scan.max), max < kLeastPercent ? "" : "in percent, divide by 100; ")
+              ? fmt::format("all are {}: {}a schedule that goes beyond 1 needs a limit; of a formula, "
+                            "see with which of its numbers it stays below",
+                            to_text(*w.facts.scan.max),
+                            max < kLeastPercent ? "" : "in percent, divide by 100; ")
           : min >= 0 && !some_are_bad(w) ? fmt::format("{}; a ratio of which 1 and more mean always wants "
                                                        ".clamp(max=1)",
                                                        w.outside())

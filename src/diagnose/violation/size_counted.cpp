@@ -128,10 +128,9 @@ bool ViolationWriter::is_sparse() const {
 
 void ViolationWriter::write_sparse() {
   const std::int64_t kinds = (facts.seen->dataset ? facts.seen->kinds : facts.seen->here).value_or(0);
-  fix(
-      fmt::format("only {} different numbers occur of 0 to {}, and {} does not: see what numbers them, and "
-                  "whether each is a class of its own and none is wrong, before they are numbered anew",
-                  kinds, seen_max(), *facts.seen->gap));
+  fix(fmt::format(
+      "only {} different numbers occur of 0 to {}, and {} does not: see what each of them stands for", kinds,
+      seen_max(), *facts.seen->gap));
 }
 
 }  // namespace trapline::diagnose

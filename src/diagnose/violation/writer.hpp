@@ -181,6 +181,8 @@ class ViolationWriter {
   const MadeAt* product() const;
   // All there is to say of that. False: it is not so.
   bool write_product();
+  // The size is a division that drops its rest, and the number after the last is met.
+  bool write_rest();
   // The very end of a range that the program cuts into so many parts.
   bool is_end_of_cut() const;
   // A few ids or indices of one record, which is known, lie beyond the next number: it is looked at, and no

@@ -76,6 +76,17 @@ def test_the_caller_computed_what_a_function_was_given() -> None:
     assert found is not None and (found["by"], found["name"]) == ("digitize", "slot")
 
 
+def place_of(table: torch.Tensor, index: torch.Tensor) -> Optional[dict[str, Any]]:
+    return asked("", index)
+
+
+def test_what_stands_in_the_call_in_another_shape() -> None:
+    """`flat.gather(1, (5 * event + month)[:, None])`"""
+    event, month = torch.tensor([0, 1]), torch.tensor([3, 4])
+    found = place_of(AGES, ((event - 1) * 5 + month)[:, None])
+    assert found is not None and found["text"] == "(event - 1) * 5 + month"
+
+
 @pytest.mark.parametrize("kind", ["column", "loop", "written", "function"])
 def test_numbers_that_were_read(kind: str) -> None:
     table = {"label": torch.tensor([1, 2, 3])}

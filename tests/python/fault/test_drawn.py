@@ -79,3 +79,16 @@ def test_the_label_that_a_mask_took(facts_of: Any) -> None:
         chosen = kind == 1
         facts = facts_of(label_violation(torch.zeros(4, 3), label[chosen]))
     assert facts["sample"]["batch"] == 0
+
+
+def test_a_record_of_tensors_that_a_loop_is_at(facts_of: Any) -> None:
+    """Each record is a page: its tensors have a row for each word, as a batch has for each sample."""
+    pages = [(torch.arange(20), torch.arange(60).reshape(20, 3) % (7 if at != 2 else 30)) for at in range(4)]
+    found = []
+    for words, boxes in pages:
+        given = boxes[None][..., 0]
+        if bool((given >= 12).any()):
+            found.append(facts_of(table_violation(torch.zeros(12, 2), given)).get("sample"))
+    assert len(words) == 20 and len(found) == 1
+    assert (found[0]["dataset_index"], found[0]["dataset"]["name"]) == (2, "pages")
+    assert (found[0]["by"], found[0]["likely"]) == ("loop", True)

@@ -45,7 +45,7 @@ def fits_facts(violation: dict[str, Any]) -> Optional[dict[str, Any]]:
 
 
 def _indexed_before(violation: dict[str, Any], dim: int, most: int) -> Optional[list[int]]:
-    """Numbers of the same shape, lowest and highest are the same ones: the line is a layer's, called twice."""
+    """Numbers of the same shape, with the same lowest and highest: the line is a layer's, called twice."""
     scan, at = violation["scan"], (violation.get("frames") or [None])[0]
     index = {"shape": list(violation["tensor"].shape), "min": scan.get("min"), "max": most}
     if at is None or violation["tensor"].numel() < _TELLING or scan.get("min") == most:

@@ -476,7 +476,7 @@ def argument(
         name, place = parameter
         words = [word.value for word in node.keywords if word.arg == name]
         given = words or [one for at, one in enumerate(node.args) if at == place]
-    written = [argument for argument in given if isinstance(argument, (ast.BinOp, ast.Call))]
+    written = [one for one in given if isinstance(getattr(one, "value", one), (ast.BinOp, ast.Call))]
     return (written[0], line) if len(written) == 1 and not (alone and len(given) > 1) else None
 
 
