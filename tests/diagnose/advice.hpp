@@ -54,8 +54,8 @@ inline bool says(const Finding& finding, std::string_view words) {
 
 // Asks for a larger size, or whether it is right, in whatever words.
 inline bool speaks_of_size(const Finding& finding) {
-  return says(finding, "size is right") || says(finding, "meant to be more") || says(finding, "more rows") ||
-         says(finding, "more outputs");
+  return says(finding, "size is right") || says(finding, "of the two is meant") ||
+         says(finding, "meant to be more") || says(finding, "more rows") || says(finding, "more outputs");
 }
 
 inline std::string all(const Finding& finding) {

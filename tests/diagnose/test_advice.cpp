@@ -8,10 +8,9 @@ TEST(AdviceNeed, OneBatchGivesNoNumber) {
   const Finding finding = diagnose(
       facts_of("nll_loss_forward.target", 371, 370, {{"layer", layer("fc.5", "out_features", 370)}}));
   EXPECT_EQ(finding.fix.front(), "look at where the label is made: 1 of 4 is outside [0, 370)");
-  EXPECT_EQ(
-      finding.fix.at(1),
-      "see as well whether the size is right: `fc.5` has 370 outputs, and 371 is the highest of 4 labels "
-      "seen");
+  EXPECT_EQ(finding.fix.at(1),
+            "see which of the two is meant: `fc.5` has 370 outputs, and 371 is the highest of 4 labels "
+            "seen");
   EXPECT_FALSE(finding.layer->needed);
 }
 
@@ -39,7 +38,7 @@ TEST(AdviceNeed, OneHotAndTables) {
   EXPECT_TRUE(
       says(computed, "if 7 is a limit of the program's own (a capacity, a window), mask or leave out"));
   EXPECT_EQ(diagnose(facts_of("one_hot.self", 8, 7, {{"sample", {{"dataset_index", 3}}}})).fix.at(1),
-            "see as well whether the size is right: num_classes is 7, and 8 is the highest of 4 values seen");
+            "see which of the two is meant: num_classes is 7, and 8 is the highest of 4 values seen");
   const Finding finding = diagnose(facts_of(
       "embedding.indices", 213, 200,
       {{"resizable", "model"}, {"table", "token"}, {"counted", {{"count", 215}, {"of", "len(tokenizer)"}}}}));
@@ -171,7 +170,7 @@ TEST(AdviceHarm, AValueMayBeWrongInsteadOfTheSize) {
   const Finding finding = diagnose(facts_of("embedding.indices", 47, 40, trained));
   EXPECT_EQ(finding.fix.at(0), "look at where the ids are computed: 6 of 16 are outside [0, 40)");
   EXPECT_EQ(finding.fix.at(1),
-            "see as well whether the size is right: `entities` has 40 rows, and 52 is the highest of 16 ids "
+            "see which of the two is meant: `entities` has 40 rows, and 52 is the highest of 16 ids "
             "seen");
   // One value far beyond in the whole data set is no count of classes.
   const Finding stray =
@@ -219,7 +218,7 @@ TEST(AdviceKnob, TheSettingThatATableHasItsRowsBy) {
                                              {"values", {{47, 1}}},
                                              {"scan", {{"bad", 1}, {"total", 16}, {"min", 5}, {"max", 47}}},
                                              {"library", library}}));
-  EXPECT_TRUE(says(finding, "whether the size is right: `atoms` has 40 rows, by max_z of Net, and 47 is"))
+  EXPECT_TRUE(says(finding, "which of the two is meant: `atoms` has 40 rows, by max_z of Net, and 47 is"))
       << all(finding);
 }
 
@@ -254,10 +253,9 @@ TEST(AdviceKnob, AnUnknownLibraryIsNamed) {
       {{"layer", layer("net.head", "out_features", 3)},
        {"library",
         {{"caller", ""}, {"owner", "somelib"}, {"maker", "Net"}, {"owners", {"somelib.nets.Net"}}}}}));
-  EXPECT_EQ(
-      finding.fix.at(1),
-      "see as well whether the size is right: `net.head` has 3 outputs, and 3 is the highest of 4 labels "
-      "seen");
+  EXPECT_EQ(finding.fix.at(1),
+            "see which of the two is meant: `net.head` has 3 outputs, and 3 is the highest of 4 labels "
+            "seen");
 }
 
 TEST(AdviceKnob, NoCallThatTheUserDoesNotMake) {
@@ -416,9 +414,8 @@ TEST(AdviceMask, WhatInterpolationMakes) {
 
 TEST(AdviceKnob, OneHotOfALibrary) {
   const json library = {{"caller", "somelib"}, {"callers", {"somelib.encode"}}};
-  EXPECT_EQ(
-      diagnose(facts_of("one_hot.self", 12, 12, {{"library", library}})).fix.at(1),
-      "see as well whether the size is right: num_classes is 12, and 12 is the highest of 4 values seen");
+  EXPECT_EQ(diagnose(facts_of("one_hot.self", 12, 12, {{"library", library}})).fix.at(1),
+            "see which of the two is meant: num_classes is 12, and 12 is the highest of 4 values seen");
 }
 
 TEST(AdviceSample, IsNotAskedForWhereItsDataSetFails) {

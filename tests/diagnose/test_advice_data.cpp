@@ -63,7 +63,7 @@ TEST(AdvicePart, ThoseOfTheTrainingAreOthers) {
                         {{"layer", layer("fc", "out_features", 20)},
                          {"scan", {{"bad", 42}, {"total", 50}, {"max", 94}}},
                          {"variable", {{"name", "y"}, {"index", {0}}}}});
-  EXPECT_TRUE(says(diagnose(facts), "whether the size is right: `fc` has 20 outputs"))
+  EXPECT_TRUE(says(diagnose(facts), "which of the two is meant: `fc` has 20 outputs"))
       << all(diagnose(facts));
   facts["trained"] = {{"max", 19}, {"count", 250}};
   const Finding finding = diagnose(facts);
@@ -123,7 +123,7 @@ TEST(AdvicePart, OfIds) {
             "see whether `datasets[0]` makes its ids as the others do, by the same numbering, or the size "
             "was taken of the others alone");
   EXPECT_TRUE(
-      says(finding, "size is right: there are 6 rows, and 7 is the highest of 150 ids of the whole data set"))
+      says(finding, "of the two is meant: there are 6 rows, and 7 is the highest of 150 ids of the whole data set"))
       << all(finding);
 }
 
@@ -283,7 +283,7 @@ TEST(AdviceNeed, AHiddenFolderIsNoClass) {
 
 TEST(AdviceData, ATableOfAModelThatIsUsedIsNotMadeLargerAlone) {
   json ids = facts_of("embedding.indices", 12, 12, {{"layer", layer("users", "num_embeddings", 12)}});
-  EXPECT_TRUE(says(diagnose(ids), "whether the size is right: `users` has 12 rows")) << all(diagnose(ids));
+  EXPECT_TRUE(says(diagnose(ids), "which of the two is meant: `users` has 12 rows")) << all(diagnose(ids));
   ids["no_grad"] = true;
   EXPECT_FALSE(says(diagnose(ids), "if there are meant to be more")) << all(diagnose(ids));
   EXPECT_TRUE(says(diagnose(ids),
@@ -335,7 +335,7 @@ TEST(AdviceData, ALimitThatGoesByTheTableIsWhatToLookAt) {
 TEST(AdviceData, ACalendarCountsFromOne) {
   json facts = facts_of("nll_loss_forward.target", 7, 7, {{"scan", {{"total", 14}, {"min", 1}, {"max", 7}}}});
   facts["layer"] = layer("head", "out_features", 7);
-  EXPECT_TRUE(says(diagnose(facts), "size is right")) << all(diagnose(facts));
+  EXPECT_TRUE(says(diagnose(facts), "of the two is meant")) << all(diagnose(facts));
   facts["calendar"] = {{"text", "day.isoweekday()"}, {"file", "a.py"}, {"line", 6}, {"last", 7}};
   const Finding finding = diagnose(facts);
   EXPECT_TRUE(finding.summary.ends_with("; `day.isoweekday()` counts from 1 to 7")) << all(finding);

@@ -23,7 +23,7 @@ TEST(AdviceOrder, ATableIsMadeLargerLast) {
   EXPECT_TRUE(f.fix.back().ends_with("`kind` needs one row more")) << all(f);
   ids["made"] = made_at("n_kinds=9", "/a/main.py", 40);
   EXPECT_TRUE(diagnose(ids).fix.back().starts_with(
-      "see as well whether the size is right: `kind` has 9 rows, by `n_kinds=9`"))
+      "see which of the two is meant: `kind` has 9 rows, by `n_kinds=9`"))
       << all(diagnose(ids));
   ASSERT_TRUE(f.layer);
   ASSERT_EQ(f.layer->made.size(), 2U);

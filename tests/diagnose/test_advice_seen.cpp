@@ -109,7 +109,7 @@ TEST(AdviceSeen, IdsThatTheProgramMakesAreLookedAtFirst) {
   facts["scan"].merge_patch({{"bad", 4}, {"total", 4}, {"min", 23}});
   EXPECT_TRUE(diagnose(facts).fix.front().starts_with("look at where")) << all(diagnose(facts));
   facts["sample"] = {{"batch", 3}, {"row", 1}};
-  EXPECT_TRUE(diagnose(facts).fix.back().starts_with("see as well whether the size is right"))
+  EXPECT_TRUE(diagnose(facts).fix.back().starts_with("see which of the two is meant"))
       << all(diagnose(facts));
 }
 

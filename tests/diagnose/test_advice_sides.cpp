@@ -185,10 +185,10 @@ TEST(AdviceSides, DifferencesThatHaveWrapped) {
   facts["seen"] = {{"min", 0}, {"max", 255}, {"count", 64}, {"source", "calls"}, {"here", 12}, {"gap", 3}};
   EXPECT_TRUE(says(diagnose(facts), "251 to 255 are also what -5 to -1 become in uint8"))
       << all(diagnose(facts));
-  EXPECT_FALSE(says(diagnose(facts), "whether the size is right")) << all(diagnose(facts));
+  EXPECT_FALSE(says(diagnose(facts), "which of the two is meant")) << all(diagnose(facts));
   facts["values"][0][0] = 120;
   EXPECT_FALSE(says(diagnose(facts), "become in uint8")) << all(diagnose(facts));
-  EXPECT_TRUE(says(diagnose(facts), "whether the size is right")) << all(diagnose(facts));
+  EXPECT_TRUE(says(diagnose(facts), "which of the two is meant")) << all(diagnose(facts));
   facts["values"] = json::array({json::array({251, 4}), json::array({255, 6})});
   EXPECT_FALSE(says(diagnose(facts), "become in uint8")) << "others are not known\n" << all(diagnose(facts));
 }

@@ -314,7 +314,7 @@ TEST(AdviceText, ASizeIsEnlargedOnlyWhereTheNumbersFillIt) {
     const Finding found = diagnose(facts);
     EXPECT_TRUE(found.fix.front().starts_with("look at where the label is made")) << all(found);
     EXPECT_TRUE(says(found,
-                     "see as well whether the size is right: `head` has 10 outputs, and 11 is the highest "
+                     "see which of the two is meant: `head` has 10 outputs, and 11 is the highest "
                      "of 480 labels of the whole data set"))
         << all(found);
     EXPECT_FALSE(says(found, "meant to be more")) << all(found);
@@ -435,10 +435,9 @@ TEST(AdviceText, LabelsWithoutAGapAskForTheSizeFirst) {
   facts["values"] = json::array({json::array({4, 10})});
   facts["seen"] = {{"min", 0}, {"max", 4}, {"count", 50}, {"source", "calls"}, {"here", 5}};
   const Finding found = diagnose(facts);
-  EXPECT_TRUE(
-      found.fix.front().starts_with("see as well whether the size is right: `classifier` has 4 outputs"))
+  EXPECT_TRUE(found.fix.front().starts_with("see which of the two is meant: `classifier` has 4 outputs"))
       << all(found);
-  EXPECT_TRUE(found.fix.at(1).starts_with("if it is, look at where")) << all(found);
+  EXPECT_TRUE(found.fix.at(1).starts_with("if the size is right, look at where")) << all(found);
   json known = facts;
   known["assigned"] = {
       {"name", "mask"}, {"text", "read(path, key=1)"}, {"file", "/a/tiles.py"}, {"line", 44}};
@@ -451,7 +450,7 @@ TEST(AdviceText, LabelsWithoutAGapAskForTheSizeFirst) {
       {"owners", json::array({"transformers.models.bert.modeling_bert.BertForSequenceClassification",
                               "transformers.modeling_utils.PreTrainedModel"})}};
   EXPECT_TRUE(says(diagnose(facts), "num_labels=N")) << all(diagnose(facts));
-  EXPECT_FALSE(says(diagnose(facts), "if it is, ")) << all(diagnose(facts));
+  EXPECT_FALSE(says(diagnose(facts), "if the size is right, ")) << all(diagnose(facts));
 }
 
 }  // namespace

@@ -118,7 +118,7 @@ TEST(DiagnoseId, GarbageElsewhereIsNoSize) {
   const Finding finding = diagnose(facts);
   ASSERT_FALSE(finding.fix.empty());
   EXPECT_EQ(finding.fix.back(),
-            "see as well whether the size is right: `words` has 5000 rows, and 5000 is the highest of 32 ids "
+            "see which of the two is meant: `words` has 5000 rows, and 5000 is the highest of 32 ids "
             "seen");
   ASSERT_TRUE(finding.layer.has_value());
   EXPECT_FALSE(finding.layer->needed) << "one batch is no count";

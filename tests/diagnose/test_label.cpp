@@ -121,10 +121,9 @@ TEST(DiagnoseLabel, OneOfManyLabelsIsBeyond) {
          "labels: 1 of 32 is outside [0, 195)");
   const Finding finding = diagnose(label(195, 195).scan("min", 4));
   EXPECT_EQ(finding.also, std::vector<Cause>{Cause::kNumClassesMismatch});
-  EXPECT_EQ(
-      finding.fix.at(1),
-      "see as well whether the size is right: there are 195 classes, and 195 is the highest of 32 labels "
-      "seen");
+  EXPECT_EQ(finding.fix.at(1),
+            "see which of the two is meant: there are 195 classes, and 195 is the highest of 32 labels "
+            "seen");
   EXPECT_EQ(finding.fix.size(), 2U) << "4 to 195 says nothing of where labels begin";
   EXPECT_EQ(diagnose(label(195, 195).scan("min", 1)).fix.size(), 2U) << "nor do 32 of 195 without a 0";
 }

@@ -193,8 +193,8 @@ void write_too_few_outputs(ViolationWriter& w) {
     const bool dense = w.seen_min() == 0 && kinds == w.needed() && !w.facts.assigned;
     if (known)
       w.fix(fmt::format("if {}, {}: {}", other ? "neither" : "not", mend, w.outside()));
-    else if (dense && !other && fixes.back().starts_with("see as well"))  // and no library's setting
-      w.fix(fmt::format("if it is, {}: {}", mend, w.outside()));
+    else if (dense && !other && fixes.back().starts_with("see which"))  // and no library's setting
+      w.fix(fmt::format("if the size is right, {}: {}", mend, w.outside()));
     else
       fixes.insert(fixes.begin() + begin, fmt::format("{}{}: {}", unless, mend, w.outside()));
   }

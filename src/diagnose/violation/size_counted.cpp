@@ -87,7 +87,7 @@ void ViolationWriter::ask_size(const Need& need) {
              : fmt::format("{}{} {}", of_the_last(), seen_count(), seen_count() == 1 ? noun() : nouns());
   const std::string where =
       facts.seen && facts.seen->dataset ? fmt::format("of {} data set", which_set()) : "seen";
-  fix(fmt::format("see as well whether the size is right: {}{}, and {} is the highest of {} {}", who, by,
+  fix(fmt::format("see which of the two is meant: {}{}, and {} is the highest of {} {}", who, by,
                   need.count - 1, of, where));
 }
 

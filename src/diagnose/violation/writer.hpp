@@ -206,7 +206,8 @@ class ViolationWriter {
   // All numbers were counted, and they run from 0 on with hardly a gap, not far beyond the size: then it is
   // the size that is wrong, and else as well a number.
   bool speaks_for_size() const;
-  // Asks whether the size is right, where it is made: nothing says that more is meant.
+  // Sets the size, with where it is made, and the highest number side by side: nothing says which of them is
+  // wrong.
   void ask_size(const Need& need);
   // Advises to enlarge, as `text` says, where something speaks for that; else asks.
   void fix_if_meant(Situation situation, const Need& need, const std::string& text);
