@@ -40,7 +40,7 @@ TEST(AdviceEvidence, MinusOneMayBeALookUpThatFoundNothing) {
 TEST(AdviceEvidence, AClassThatHardlyARecordHasIsNone) {
   json facts = facts_of("nll_loss_forward.target", 9, 4);
   facts["layer"] = layer("head", "out_features", 4);
-  EXPECT_TRUE(says(diagnose(facts), "size is right")) << all(diagnose(facts));
+  EXPECT_TRUE(says(diagnose(facts), "of the two is meant")) << all(diagnose(facts));
   facts["seen"] = {{"min", 0},   {"max", 9},   {"count", 2000}, {"source", "dataset"},
                    {"kinds", 6}, {"beyond", 2}};
   EXPECT_FALSE(speaks_of_size(diagnose(facts))) << all(diagnose(facts));
@@ -210,7 +210,7 @@ TEST(AdviceEvidence, OneRecordThatBeginsBehindTheTableAsksForNoRows) {
 // A head or a span: the target is as long as there are classes.
 TEST(AdviceEvidence, PlacesInASequenceAskForNoOutputs) {
   json facts = facts_of("nll_loss_forward.target", 31, 31, {{"scan", {{"bad", 4}, {"total", 372}}}});
-  EXPECT_TRUE(says(diagnose(facts), "size is right")) << all(diagnose(facts));
+  EXPECT_TRUE(says(diagnose(facts), "of the two is meant")) << all(diagnose(facts));
   facts["as_long"] = true;
   facts["variable"] = {{"name", "heads"}, {"index", {3, 27}}};
   const Finding found = diagnose(facts);
@@ -228,7 +228,7 @@ TEST(AdviceEvidence, PlacesInTheIdsAskForNoOutputs) {
   EXPECT_TRUE(found.fix.front().starts_with("a row of `input_ids` is as long as there are classes (38)"))
       << all(found);
   facts["layer"] = layer("head", "out_features", 38);
-  EXPECT_TRUE(says(diagnose(facts), "size is right")) << all(diagnose(facts));
+  EXPECT_TRUE(says(diagnose(facts), "of the two is meant")) << all(diagnose(facts));
 }
 
 // The brightness of a palette's colours.
@@ -238,7 +238,7 @@ TEST(AdviceEvidence, PicturesTurnedGreyAskForNoClasses) {
                          {"tensor", {{"shape", {8, 32, 32}}}},
                          {"layer", layer("head", "out_channels", 6)}});
   facts["values"] = json::array({json::array({113, 300}), json::array({75, 400}), json::array({14, 446})});
-  EXPECT_TRUE(says(diagnose(facts), "size is right")) << all(diagnose(facts));
+  EXPECT_TRUE(says(diagnose(facts), "of the two is meant")) << all(diagnose(facts));
   facts["greys"] = true;
   const Finding found = diagnose(facts);
   EXPECT_FALSE(speaks_of_size(found)) << all(found);
@@ -334,7 +334,7 @@ TEST(AdviceEvidence, WhatWasRepeatedIsCountedAsThat) {
 // A row more at the end hides that all ids read another one's vector.
 TEST(AdviceEvidence, VectorsThatWereLoadedGetNoRowMore) {
   json facts = facts_of("embedding.indices", 71, 71, {{"layer", layer("embedding", "num_embeddings", 71)}});
-  EXPECT_TRUE(says(diagnose(facts), "size is right")) << all(diagnose(facts));
+  EXPECT_TRUE(says(diagnose(facts), "of the two is meant")) << all(diagnose(facts));
   facts["pretrained"] = true;
   const Finding found = diagnose(facts);
   EXPECT_FALSE(speaks_of_size(found)) << all(found);
@@ -347,11 +347,11 @@ TEST(AdviceEvidence, OneRecordFarBeyondAsksForNoRows) {
       facts_of("embedding.indices", 338, 256,
                {{"layer", layer("kmer", "num_embeddings", 256)}, {"scan", {{"bad", 3}, {"total", 2262}}}});
   facts["values"] = json::array({json::array({338, 1}), json::array({331, 1}), json::array({302, 1})});
-  EXPECT_TRUE(says(diagnose(facts), "size is right")) << all(diagnose(facts));
+  EXPECT_TRUE(says(diagnose(facts), "of the two is meant")) << all(diagnose(facts));
   facts["sample"] = {{"dataset_index", 129}, {"batch", 11}, {"row", 16}};
   EXPECT_FALSE(speaks_of_size(diagnose(facts))) << all(diagnose(facts));
   facts["table"] = "token";  // a vocabulary grows, and rare words come late
-  EXPECT_TRUE(says(diagnose(facts), "size is right")) << all(diagnose(facts));
+  EXPECT_TRUE(says(diagnose(facts), "of the two is meant")) << all(diagnose(facts));
 }
 
 TEST(AdviceEvidence, TheEndOfACutIsNoClassMore) {

@@ -61,7 +61,7 @@ TEST(AdviceOrder, NoTableForAMarkOrAWrappedNumber) {
   }
   json ids = facts_of("embedding.indices", 100, 13, {{"scan", {{"total", 112}}}});
   ids["layer"] = layer("jump", "num_embeddings", 13);
-  EXPECT_TRUE(says(diagnose(ids), "size is right")) << all(diagnose(ids));
+  EXPECT_TRUE(says(diagnose(ids), "of the two is meant")) << all(diagnose(ids));
 }
 
 TEST(AdviceOrder, WhatIsComputedMarksNothing) {

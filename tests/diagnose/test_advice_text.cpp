@@ -222,7 +222,7 @@ TEST(AdviceText, ASizeThatTheProgramCounts) {
   EXPECT_TRUE(says(diagnose(facts), "is the highest number, and no count: from 0 on there is one more, 62"))
       << all(diagnose(facts));
   facts["made"][0]["text"] = "N_ITEMS=61";
-  EXPECT_TRUE(says(diagnose(facts), "size is right")) << all(diagnose(facts));
+  EXPECT_TRUE(says(diagnose(facts), "of the two is meant")) << all(diagnose(facts));
 }
 
 // An id of no vocabulary: who made it is asked, and no tokenizer is blamed.
@@ -262,7 +262,7 @@ TEST(AdviceText, LabelsWithGapsAreNumberedFirst) {
   EXPECT_FALSE(speaks_of_size(diagnose(facts))) << all(diagnose(facts));
   facts["seen"]["here"] = 5;
   facts["seen"].erase("gap");
-  EXPECT_TRUE(says(diagnose(facts), "size is right")) << all(diagnose(facts));
+  EXPECT_TRUE(says(diagnose(facts), "of the two is meant")) << all(diagnose(facts));
   facts["seen"] = {{"min", 0}, {"max", 4}, {"count", 24}, {"source", "calls"}, {"here", 4}, {"gap", 3}};
   facts["scan"]["total"] = 24;
   EXPECT_FALSE(says(diagnose(facts), "different numbers occur")) << "too few to tell";

@@ -49,7 +49,7 @@ TEST(AdviceTrue, AsManyDifferentIdsAsRowsWantNumbersOfTheirOwn) {
   const Finding f = diagnose(ids_of_whole(5));
   EXPECT_TRUE(says(f, "the whole data set has just 5 different ones, from 3 to 11")) << all(f);
   EXPECT_FALSE(says(f, "12")) << "no larger table: " << all(f);
-  EXPECT_TRUE(says(diagnose(ids_of_whole(9)), "size is right")) << all(diagnose(ids_of_whole(9)));
+  EXPECT_TRUE(says(diagnose(ids_of_whole(9)), "of the two is meant")) << all(diagnose(ids_of_whole(9)));
 }
 
 TEST(AdviceTrue, TheSettingOfAModelThatTheProgramMakes) {
@@ -210,7 +210,7 @@ TEST(AdviceTrue, LabelsOfARowThatIsFilledUpAreNotCounted) {
 TEST(AdviceTrue, TheOnePlaceThatWritesANumberBeyondTheRange) {
   json facts = facts_of("nll_loss_forward.target", 99, 5,
                         {{"layer", layer("kind", "out_features", 5)}, {"scan", {{"total", 40}}}});
-  EXPECT_TRUE(says(diagnose(facts), "size is right")) << all(diagnose(facts));
+  EXPECT_TRUE(says(diagnose(facts), "of the two is meant")) << all(diagnose(facts));
   facts["written"] = {{"text", "OTHER = 99"}, {"file", "/a/d.py"}, {"line", 14}, {"of", "name"}};
   const Finding found = diagnose(facts);
   EXPECT_TRUE(found.summary.ends_with("; `OTHER = 99` (d.py:14) writes it")) << found.summary;
@@ -235,7 +235,7 @@ TEST(AdviceTrue, CodesWithGapsGetNoTable) {
   facts["scan"]["max"] = 60;
   facts["scan"]["value"] = 60;
   facts["values"] = json::array({json::array({60, 7}), json::array({44, 7})});
-  EXPECT_TRUE(says(diagnose(facts), "size is right")) << all(diagnose(facts));
+  EXPECT_TRUE(says(diagnose(facts), "of the two is meant")) << all(diagnose(facts));
 }
 
 // 2 is taken off: -1 was a 1, and no mark.

@@ -90,7 +90,7 @@ TEST(DiagnoseLabel, OneFarBeyondAmongSoManyIsNoClass) {
             .with("seen", {{"min", 2}, {"max", 109}, {"count", count}, {"source", "calls"}});
     const auto fix = diagnose(facts).fix;
     return std::ranges::any_of(
-        fix, [](const std::string& line) { return line.find("size is right") != line.npos; });
+        fix, [](const std::string& line) { return line.find("of the two is meant") != line.npos; });
   };
   EXPECT_TRUE(offers(200));
   EXPECT_FALSE(offers(1280));  // 26 classes more would have shown some 300
