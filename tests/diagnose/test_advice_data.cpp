@@ -123,7 +123,8 @@ TEST(AdvicePart, OfIds) {
             "see whether `datasets[0]` makes its ids as the others do, by the same numbering, or the size "
             "was taken of the others alone");
   EXPECT_TRUE(
-      says(finding, "of the two is meant: there are 6 rows, and 7 is the highest of 150 ids of the whole data set"))
+      says(finding,
+           "of the two is meant: there are 6 rows, and 7 is the highest of 150 ids of the whole data set"))
       << all(finding);
 }
 

@@ -209,5 +209,31 @@ TEST(AdviceSides, ADivisionThatDropsItsRest) {
   EXPECT_TRUE(says(diagnose(facts), "put together")) << all(diagnose(facts));
 }
 
+// Of two classes the third number is none, as a rule; of twenty the size may be one too small.
+TEST(AdviceSides, TwoClassesAreMeant) {
+  const auto whole = [](std::int64_t classes) {
+    json facts = facts_of("nll_loss_forward.target", classes, classes,
+                          {{"layer", layer("fc", "out_features", classes)}});
+    facts["scan"].update({{"bad", 5}, {"total", 20}, {"min", 0}, {"max", classes}});
+    facts["seen"] = {
+        {"min", 0}, {"max", classes}, {"count", 160}, {"source", "dataset"}, {"kinds", classes + 1}};
+    return diagnose(facts);
+  };
+  EXPECT_TRUE(says(whole(20), "out_features=21")) << all(whole(20));
+  EXPECT_FALSE(says(whole(2), "out_features=3")) << all(whole(2));
+  EXPECT_TRUE(says(whole(2), "which of the two is meant: `fc` has 2 outputs")) << all(whole(2));
+}
+
+// Squared distances by the expanded form: what is left of a 0.
+TEST(AdviceSides, AWeightThatRoundingHasMadeNegative) {
+  json facts = facts_of("multinomial.self", 0, 0);
+  facts["scan"].update({{"bad", 1}, {"total", 1200}, {"min", -2.4e-7}, {"max", 2.96}, {"value", -2.4e-7}});
+  facts["scan"]["is_float"] = true;
+  EXPECT_TRUE(says(diagnose(facts), ".clamp(min=0) of it")) << all(diagnose(facts));
+  facts["scan"].update({{"min", -0.01}, {"value", -0.01}});
+  EXPECT_FALSE(says(diagnose(facts), "clamp(min=0)")) << all(diagnose(facts));
+  EXPECT_TRUE(says(diagnose(facts), "below 0, and none may be")) << all(diagnose(facts));
+}
+
 }  // namespace
 }  // namespace trapline::diagnose

@@ -149,6 +149,16 @@ void fix_multinomial(ViolationWriter& w) {
                                 look));
         break;
       }
+      // What float32 leaves of a difference of numbers as large as the others.
+      constexpr double kRounding = 1e-6;
+      const auto& [least, most] = std::pair(w.facts.scan.min, w.facts.scan.max);
+      if (least && most && as_double(*least) >= -kRounding * as_double(*most)) {
+        w.fix(fmt::format(
+            "{}: {} is so close to 0, beside {}, that arithmetic that rounds may have made it of a 0; "
+            "where it is that, .clamp(min=0) of it",
+            w.look_at_value("the input"), to_text(*least), to_text(*most)));
+        break;
+      }
       w.fix(fmt::format("{}: {} of {} {} below 0, and none may be", w.look_at_value("the input"),
                         w.facts.scan.bad, w.facts.scan.total, w.facts.scan.bad == 1 ? "is" : "are"));
       if (!weights && !are_weights(w))  // something in the program speaks of scores

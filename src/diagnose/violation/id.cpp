@@ -318,10 +318,10 @@ void write_off_range(ViolationWriter& w) {
           "positions that are a count of the mask less 1 are -1 where a row is padded on the left: "
           "position_ids.masked_fill(attention_mask == 0, 0)");
     } else if (w.answers_nothing()) {
-      w.fix(
-          fmt::format("{} gives it for what it does not find: that needs a row of its own (number the others "
-                      "from 1), or is to be corrected, or left out",
-                      w.written_at()));
+      w.fix(fmt::format(
+          "{} gives it for what it does not find: see first what is done with it from there (a list has "
+          "a last element for -1); then it is corrected, left out, or gets a row of its own",
+          w.written_at()));
     } else if (w.is_filling()) {
       w.fix(w.look_at_filling());
     } else if (w.integer() == -1 && stands_inside(w) && !w.facts.computed) {

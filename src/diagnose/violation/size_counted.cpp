@@ -62,6 +62,8 @@ std::string ViolationWriter::cut_short_text() const {
 bool ViolationWriter::speaks_for_size() const {
   if (!facts.source.empty()) return need().exact;
   if (hi() == 1 && is_class()) return true;  // one output for two classes
+  if (hi() == 2 && is_class())
+    return false;  // two are meant, as a rule, and the third number is none of them
   constexpr std::int64_t kTimes = 2;
   const auto& seen = facts.seen;
   return all_seen() && seen->kinds && seen_min() == 0 && 10 * *seen->kinds >= 9 * needed() &&

@@ -110,6 +110,14 @@ def test_what_is_no_tensor_yet():
     assert "entered" not in given.given_facts("s", s)
 
 
+def test_one_of_two_results():
+    values = torch.tensor(predict(4)).view(2, 2).float()
+    least = values.min(dim=1).values
+    assert given.given_facts("least", least)["text"] == "values.min(dim=1).values"
+    held = least.data
+    assert given.given_facts("held", held) is None
+
+
 class Sampler:
     def __init__(self, counts):
         self.weights = counts.float().pow(-1)

@@ -161,3 +161,11 @@ def test_what_a_modules_method_holds_is_of_a_batch():
     blob = bytearray(torch.tensor([*rows[:23], 31, *rows[23:]]).numpy().tobytes())
     rows.clear()
     assert Last()(blob)[0] is None
+
+
+def test_a_list_that_the_index_was_made_of_has_no_records():
+    tokens = [32, *(n % 7 for n in range(11))]
+    violation = fault(tokens, 32)
+    found = only.sample_facts(violation["tensor"], violation["scan"])
+    assert found["dataset"]["name"] == "tokens", "a label for each record"
+    assert only.sample_facts(violation["tensor"], violation["scan"], index=True) is None

@@ -29,8 +29,17 @@ FRAMES = ("DataFrame", "Series")
 Sample = dict[str, Any]
 
 
-def sample_facts(tensor: Any, scan: dict[str, Any]) -> Optional[Sample]:
-    """`dataset_index`, and `dataset` as the program calls it; likely."""
+def _is_as_long(held: Any, tensor: Any, index: bool) -> bool:
+    """As long as what is bad: a tensor, or the list that an index was made of; of labels it has one for each
+    record."""
+    if scope.is_tensor(held):
+        return bool(held.shape == tensor.shape)
+    listed = index and type(held) in (list, tuple) and tensor.dim() == 1 and len(held) == tensor.numel()
+    return listed and all(type(one) is int for one in held)
+
+
+def sample_facts(tensor: Any, scan: dict[str, Any], index: bool = False) -> Optional[Sample]:
+    """`dataset_index`, and `dataset` as the program calls it; likely. `index`: no labels and no ids."""
     value = scan.get("value")
     if scan.get("first", -1) < 0 or type(value) not in (int, float):
         return None
@@ -39,8 +48,8 @@ def sample_facts(tensor: Any, scan: dict[str, Any]) -> Optional[Sample]:
     found: list[tuple[int, str, Any, int]] = []
     budget = [_BUDGET]
     for name, held in in_reach():
-        if scope.is_tensor(held) and held.shape == tensor.shape:
-            continue  # as long as what is bad: numbers of this very step
+        if _is_as_long(held, tensor, index):
+            continue  # numbers of this very step
         if _is_one_sequence(held, tensor) or (not math.isfinite(value) and _is_one_input(held)):
             continue
         try:

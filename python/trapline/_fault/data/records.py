@@ -22,7 +22,7 @@ _MAX_READ = 1 << 14  # records that are read where none of a batch is held
 _TELLING = 4
 _MIN_ROWS = 32  # a shorter tensor is a sequence that a loop steps through, no data set
 _CHOICES = 8  # records that may be it, at most
-_OF_DATA = (
+OF_DATA = (
     "nll_loss",
     "multi_margin",
     "multilabel",
@@ -46,7 +46,7 @@ def sample_facts(violation: dict[str, Any]) -> Optional[Sample]:
     if violation.get("late") or first < 0 or not tensor.dim() or not 0 < tensor.numel() <= _MAX:
         return None
     # An index is cut from other indices (edge_index[0], a permutation): labels and ids are cut from data.
-    data = str(violation.get("contract")).startswith(_OF_DATA)
+    data = str(violation.get("contract")).startswith(OF_DATA)
     found = (_slice(tensor, first) or _drawn(tensor, first)) if data else None
     # Places that are written to are the program's own.
     writes = str(violation.get("contract")).startswith(

@@ -109,7 +109,8 @@ def _at_least(violation: dict[str, Any], predicate: Any) -> Any:
         return row
     if found and "likely" in found and rows_of.only_bad_row(tensor, scan, predicate) == found.get("row"):
         found["by"] = "row"
-    found = found or only.sample_facts(tensor, scan)
+    index = not str(violation.get("contract")).startswith(records.OF_DATA)
+    found = found or only.sample_facts(tensor, scan, index)
     found = found or rows_of.of_records(tensor, scan, predicate)
     found = found or rows_of.cut_by_hand(tensor, scan, predicate) or rows_of.selected(tensor, scan, predicate)
     found = found or made_of.sample_facts(tensor, scan, predicate)

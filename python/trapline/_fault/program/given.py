@@ -218,6 +218,8 @@ def _base(node: Any) -> Optional[str]:
 
 def makes(node: ast.expr) -> bool:
     """A call, arithmetic, or a cut; no entry of a batch."""
+    if isinstance(node, ast.Attribute) and node.attr in ("values", "indices"):  # x.min(dim=1).values
+        node = node.value
     if isinstance(node, ast.Call):
         return called(node) not in _ONWARD
     if isinstance(node, ast.Subscript):
