@@ -278,6 +278,16 @@ void write_position(ViolationWriter& w) {
     fix_computed_size(w, length);
     return w.fix_sample();
   }
+  constexpr std::int64_t kUsualOffset = 8;  // RoBERTa has 2, BART 2
+  if (offset > kUsualOffset && !values && !one) {
+    w.fix(fmt::format(
+        "positions begin at {0}, behind the number that is kept for padding, {1}, and leave {2} of {3} "
+        "rows for a text: see whether that number is meant (it is small as a rule, 1 for one), or the "
+        "table was made without counting them: then it needs {4} rows at least",
+        offset, offset - 1, w.hi() - offset, w.facts.position ? w.facts.position->rows : w.hi(),
+        length + offset));
+    return w.fix_sample();
+  }
   const std::string limit =
       w.facts.position && !one && !values ? limit_advice(*w.facts.position) : std::string();
   if (!limit.empty()) w.fix(limit);
