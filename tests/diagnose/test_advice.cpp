@@ -220,10 +220,7 @@ TEST(AdvicePosition, ALargeNumberForPaddingLeavesFewRows) {
   };
   EXPECT_TRUE(says(of(2), "truncate to 384")) << all(of(2));
   const Finding found = of(258);
-  EXPECT_TRUE(
-      says(found,
-           "positions begin at 258, behind the number that is kept for padding, 257, and leave 128 of "
-           "386 rows for a text"))
+  EXPECT_TRUE(says(found, "258 of 386 rows stand before the first position, and leave 128 for a text"))
       << all(found);
   EXPECT_FALSE(says(found, "truncate")) << all(found);
 }

@@ -149,6 +149,7 @@ void read_places(const json& object, Violation& facts) {
   }
   if (const json* other = object_member(object, "fits")) {
     facts.fits = FitsFact{text(*other, "name"), integers(*other, "shape")};
+    if (facts.fits->shape.empty()) facts.fits.reset();
   }
   if (const json* made = object_member(object, "computed"); made != nullptr && !text(*made, "text").empty()) {
     facts.computed =

@@ -280,12 +280,14 @@ void write_position(ViolationWriter& w) {
   }
   constexpr std::int64_t kUsualOffset = 8;  // RoBERTa has 2, BART 2
   if (offset > kUsualOffset && !values && !one) {
-    w.fix(fmt::format(
-        "positions begin at {0}, behind the number that is kept for padding, {1}, and leave {2} of {3} "
-        "rows for a text: see whether that number is meant (it is small as a rule, 1 for one), or the "
-        "table was made without counting them: then it needs {4} rows at least",
-        offset, offset - 1, w.hi() - offset, w.facts.position ? w.facts.position->rows : w.hi(),
-        length + offset));
+    w.fix(
+        fmt::format("{0} of {3} rows stand before the first position, and leave {2} for a text: where "
+                    "positions begin behind the "
+                    "number that is kept for padding, see whether that is meant to be {1}, and not a small "
+                    "one; if it is, the "
+                    "table needs {4} rows at least",
+                    offset, offset - 1, w.hi() - offset, w.facts.position ? w.facts.position->rows : w.hi(),
+                    length + offset));
     return w.fix_sample();
   }
   const std::string limit =

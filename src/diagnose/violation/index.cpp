@@ -347,7 +347,7 @@ void fix_above(ViolationWriter& w) {
     return;
   }
   if (!is_shifted_run(w) && w.write_numbered_here()) return;
-  if (w.facts.fits && w.facts.fits->name.empty()) return fix_indexed_before(w);
+  if (w.facts.fits && w.facts.fits->name.empty() && w.facts.scan.max) return fix_indexed_before(w);
   if (w.is_alone()) w.fix_sample();
   fix_look(w);
   if (is_length(w))

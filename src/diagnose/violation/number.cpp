@@ -30,7 +30,7 @@ bool one_row(const ViolationWriter& w) {
 
 void fix_nan(ViolationWriter& w, const std::string& what) {
   if (explain_nan(w)) return w.fix_sample();
-  const bool entered = w.facts.assigned && w.facts.assigned->entered;
+  const bool entered = w.facts.assigned && w.facts.assigned->entered && w.facts.scan.reason == Reason::kNan;
   if (entered)
     w.fix(
         fmt::format("{}: it has NaN there, before it is a tensor: a value that is missing, or one that what "

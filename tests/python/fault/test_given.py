@@ -108,6 +108,13 @@ def test_what_is_no_tensor_yet():
     assert "entered" not in given.given_facts("r", r)
     s = torch.as_tensor(predict(3)).cumsum(0)
     assert "entered" not in given.given_facts("s", s)
+    t = predict(4)
+    t = torch.as_tensor(t).float()
+    assert given.given_facts("t", t)["entered"] is True
+    t = torch.where(t > 2, t, t / 0)
+    assert "entered" not in given.given_facts("t", t), "which may have made the NaN"
+    u = torch.tensor(predict(4)).float().masked_fill(t > 2, float("nan"))
+    assert "entered" not in given.given_facts("u", u)
 
 
 def test_one_of_two_results():

@@ -101,9 +101,7 @@ def _at_least(violation: dict[str, Any], predicate: Any) -> Any:
     if guesses.is_run(tensor) or (violation.get("no_grad") and values.is_newest(tensor, scan, predicate)):
         return row
     found = blame.blamed(strings.sample_facts(tensor, scan, offsets), violation, predicate)
-    if (
-        row and found is None and set(row) == {"row"}
-    ):  # of a batch without a number, whose record may be known
+    if row and found is None and set(row) == {"row"}:  # a batch of the program's, whose record may be known
         return rows_of.at_in_loop(scan, tensor) or row
     if row and (found is None or set(row) != {"row"} or row["row"] != found.get("row")):
         return row

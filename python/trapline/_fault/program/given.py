@@ -14,7 +14,9 @@ from trapline._fault.program.functions import EMPTY, KEEPS
 from trapline._fault.program.texts import WRAPS, called
 
 _DEPTH = 5
-_SOME = ("where", "masked_fill", "clamp", "clip", "nan_to_num", "clamp_min", "clamp_max")
+_LIMITS = ("clamp", "clip", "clamp_min", "clamp_max")  # which keep a NaN, and make none
+_SOME = ("where", "masked_fill", "nan_to_num", *_LIMITS)
+_FORMS = {*KEEPS, *_LIMITS, "float", "double"}
 _READS = (
     *("print", "pprint", "display", "info", "debug", "log", "write", "save", "show", "plot", "imshow"),
     *("hist", "append", "extend", "add", "put"),
@@ -127,7 +129,8 @@ def _given(frame: FrameType, name: str, line: int, depth: int) -> Optional[_Give
     kept = computed.kept_name(viewed(node)) or _changed(node, name)
     if kept is not None:
         earlier = _given(frame, kept, at, depth - 1)
-        return earlier and earlier._replace(entered=earlier.entered or _is_wrapped(node))
+        handed_on = isinstance(_unwrapped(node), ast.Name)  # else it may have put a NaN there itself
+        return earlier and earlier._replace(entered=handed_on and (earlier.entered or _is_wrapped(node)))
     if isinstance(node, ast.Call) and called(node) in EMPTY:
         return _filled(frame, name, at, line)
     return _Given(name, node, at) if makes(node) else None
@@ -168,7 +171,7 @@ def _unwrapped(node: ast.expr) -> ast.expr:
     while isinstance(node, ast.Call):
         if called(node) in WRAPS and node.args:
             node = node.args[0]
-        elif isinstance(node.func, ast.Attribute) and called(node) in {*KEEPS, *_SOME}:
+        elif isinstance(node.func, ast.Attribute) and called(node) in _FORMS:
             node = node.func.value
         else:
             break
@@ -178,7 +181,7 @@ def _unwrapped(node: ast.expr) -> ast.expr:
 def _is_wrapped(node: ast.expr) -> bool:
     """`torch.as_tensor(...)`, whatever form it is given behind that."""
     while isinstance(node, ast.Call) and called(node) not in WRAPS:
-        if not isinstance(node.func, ast.Attribute) or called(node) not in {*KEEPS, *_SOME}:
+        if not isinstance(node.func, ast.Attribute) or called(node) not in _FORMS:
             return False
         node = node.func.value
     return isinstance(node, ast.Call)
