@@ -253,9 +253,14 @@ std::string ViolationWriter::rule_of_computation() const {
         "{} with n edges gives 0 to n: n + 1 buckets; less 1, what is on the last edge or beyond "
         "has none",
         by);
+  // A cumulative sum that rounding ends too early, or a value out of range: then no bucket is missing.
+  const char* beyond = above() ? ", the last for what lies beyond the last edge: see whether that is to "
+                                 "occur, or the edges end too early"
+                               : "";
   if (const auto edges = facts.computed->edges)
-    return fmt::format("{} with {} edges gives 0 to {}: {} buckets", by, *edges, *edges, *edges + 1);
-  return fmt::format("{} with n edges gives 0 to n: n + 1 buckets", by);
+    return fmt::format("{} with {} edges gives 0 to {}: {} buckets{}", by, *edges, *edges, *edges + 1,
+                       beyond);
+  return fmt::format("{} with n edges gives 0 to n: n + 1 buckets{}", by, beyond);
 }
 
 }  // namespace trapline::diagnose
