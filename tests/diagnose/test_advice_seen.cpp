@@ -208,9 +208,7 @@ TEST(AdviceSeen, WhatASearchMadeOfNanNeedsNoRow) {
   json facts = facts_of("embedding.indices", 7, 7, {{"scan", {{"total", 48}, {"min", 2}, {"max", 7}}}});
   facts["computed"] = {
       {"name", "band"}, {"text", "bucketize(rh, edges) - 1"}, {"line", 15}, {"by", "bucketize"}};
-  EXPECT_TRUE(
-      says(diagnose(facts), "n + 1 buckets, the last for what lies beyond the last edge: see whether that"))
-      << all(diagnose(facts));
+  EXPECT_TRUE(says(diagnose(facts), "n + 1 buckets")) << all(diagnose(facts));
   facts["nan"] = {{"input", {{"name", "rh"}, {"index", {1}}, {"value", "nan"}}}};
   const Finding finding = diagnose(facts);
   EXPECT_EQ(
