@@ -211,21 +211,6 @@ TEST(AdvicePosition, TheFirstRowsOfATableMayBeOthers) {
   EXPECT_TRUE(says(finding, "truncation=True, max_length=512")) << all(finding);
 }
 
-// A number of the vocabulary that is kept for padding: positions begin behind it, and no text is to be cut
-// for that.
-TEST(AdvicePosition, ALargeNumberForPaddingLeavesFewRows) {
-  const auto of = [](std::int64_t offset) {
-    return diagnose(facts_of(
-        "embedding.indices", 386, 386,
-        {{"table", "position"}, {"position", {{"rows", 386}, {"offset", offset}, {"length", 500}}}}));
-  };
-  EXPECT_TRUE(says(of(2), "truncate to 384")) << all(of(2));
-  const Finding found = of(258);
-  EXPECT_TRUE(says(found, "258 of 386 rows stand before the first position, and leave 128 for a text"))
-      << all(found);
-  EXPECT_FALSE(says(found, "truncate")) << all(found);
-}
-
 TEST(AdviceKnob, TheSettingThatATableHasItsRowsBy) {
   const json library = {
       {"owner", "somelib"}, {"maker", "Net"}, {"setting", "max_z"}, {"owners", {"somelib.Net"}}};

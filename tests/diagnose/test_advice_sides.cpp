@@ -235,5 +235,20 @@ TEST(AdviceSides, AWeightThatRoundingHasMadeNegative) {
   EXPECT_TRUE(says(diagnose(facts), "below 0, and none may be")) << all(diagnose(facts));
 }
 
+// A number of the vocabulary that is kept for padding: positions begin behind it, and no text is to be cut
+// for that.
+TEST(AdviceSides, ALargeNumberForPaddingLeavesFewRows) {
+  const auto of = [](std::int64_t offset) {
+    return diagnose(facts_of(
+        "embedding.indices", 386, 386,
+        {{"table", "position"}, {"position", {{"rows", 386}, {"offset", offset}, {"length", 500}}}}));
+  };
+  EXPECT_TRUE(says(of(2), "truncate to 384")) << all(of(2));
+  const Finding found = of(258);
+  EXPECT_TRUE(says(found, "258 of 386 rows stand before the first position, and leave 128 for a text"))
+      << all(found);
+  EXPECT_FALSE(says(found, "truncate")) << all(found);
+}
+
 }  // namespace
 }  // namespace trapline::diagnose
