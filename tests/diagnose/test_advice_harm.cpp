@@ -405,6 +405,9 @@ TEST(AdviceHarmValues, ARateThatGrewIsNoLogit) {
   const Finding f = diagnose(facts);
   EXPECT_FALSE(says(f, "logits")) << all(f);
   EXPECT_TRUE(says(f, "a schedule that goes beyond 1 needs a limit")) << all(f);
+  EXPECT_FALSE(says(f, "percent")) << all(f);
+  facts["scan"].update({{"value", 40.0}, {"min", 40.0}, {"max", 40.0}});
+  EXPECT_TRUE(says(diagnose(facts), "in percent, divide by 100")) << all(diagnose(facts));
 }
 
 TEST(AdviceHarmValues, AnIndexMadeInsideALibraryIsHealedInTheUsersTensor) {

@@ -347,6 +347,14 @@ TEST(AdviceTrue, TheOneLookUpOfTheProgram) {
   EXPECT_TRUE(says(diagnose(ids), "look at `SYMBOLS.find(c)`")) << all(diagnose(ids));
   ids["scan"]["first"] = 47;  // the last of its row: padding, perhaps
   EXPECT_TRUE(says(diagnose(ids), "if -1 marks padding")) << all(diagnose(ids));
+  ids = facts_of("_embedding_bag.indices", -1, 18, {{"scan", {{"total", 120}, {"bad", 5}}}});
+  ids["tensor"]["shape"] = {40, 3};
+  ids["scan"]["first"] = 4;
+  ids["written"] = facts["written"];
+  EXPECT_TRUE(
+      says(diagnose(ids), "see first what is done with it from there (a list has a last element for -1)"))
+      << all(diagnose(ids));
+  EXPECT_FALSE(says(diagnose(ids), "number the others from 1")) << all(diagnose(ids));
 }
 
 // What the program itself writes tells what -1 is, and where to look.
